@@ -124,6 +124,12 @@ Engine::HandleReleaseContext(const rpc::MethodCall& call,
                              rpc::Message<v1::ReleaseContextRequest> request) {
   for (const uint64_t number : request.body.contexts()) {
     const ContextId id{number};
+    // Only those from which this worker has the context end it.
+    const absl::StatusOr<std::shared_ptr<Context>> context = contexts_.Find(id);
+    if (context.ok() && (*context)->creator() != RunOf(call.peer) &&
+        !(*context)->HasSource(RunOf(call.peer))) {
+      continue;
+    }
     // Another worker may say so because it has lost the creator, which may
     // still use the context.
     ReleaseContext(id, CreatorOf(id) == call.peer.id.value()

@@ -291,6 +291,12 @@ async::Future<rpc::Message<v1::AbortPassReply>> Engine::HandleAbortPass(
   if (absl::StatusOr<std::shared_ptr<Context>> context =
           contexts_.Find(options.id.context);
       context.ok()) {
+    if (!(*context)->HasPeer(RunOf(call.peer))) {
+      return async::MakeReadyFuture<Reply>(absl::PermissionDeniedError(
+          absl::StrCat("worker '", call.peer.name,
+                       "' takes no part in distributed autograd context ",
+                       ToString(options.id.context))));
+    }
     if (const std::shared_ptr<BackwardPass> pass =
             (*context)->RefusePass(options.id, error)) {
       pass->Fail(error);

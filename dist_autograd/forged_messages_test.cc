@@ -43,7 +43,7 @@ class ForgedMessagesTest : public testing::Test {
     ASSERT_THAT(job_.registry().Register(
                     kSize, [](const Tensor& t) { return t.num_elements(); }),
                 IsOk());
-    job_.StartAll(2, [](int, rpc::AgentOptions& options) {
+    job_.StartAll(3, [](int, rpc::AgentOptions& options) {
       options.services.push_back(std::make_unique<DistAutogradService>());
     });
   }
@@ -89,6 +89,20 @@ class ForgedMessagesTest : public testing::Test {
         .status();
   }
 
+  // Calls a method of worker 0 in the name of `from`.
+  absl::Status Send(int from, const std::string& method,
+                    const std::string& request) {
+    return caller_
+        .Call(job_.agent(from).info(), job_.agent(0).info(),
+              "/hawser.v1.DistAutogradService/" + method, request)
+        .status();
+  }
+  absl::Status Release(int from, ContextId context) {
+    v1::ReleaseContextRequest request;
+    request.add_contexts(ToNumber(context));
+    return Send(from, "ReleaseContext", request.SerializeAsString());
+  }
+
   rpc::TestJob job_;
   rpc::RawClient caller_{job_.network().NewTransport()};
   uint64_t last_call_ = 1'000'000;
@@ -107,6 +121,45 @@ TEST_F(ForgedMessagesTest, OnlyFloatingPointTensorsRequireGradients) {
                    uint64_t{1} << 48 | 7, v1::DTYPE_I32),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("requires a gradient")));
+}
+
+TEST_F(ForgedMessagesTest, OnlyThoseWhoBroughtAContextEndIt) {
+  const ContextId id = ForeignContext(1);
+  ASSERT_THAT(Call(id, job_.agent(1).info().incarnation, uint64_t{1} << 48 | 7),
+              IsOk());
+  EXPECT_THAT(Release(2, id), IsOk());
+  EXPECT_THAT(engine().FindContext(id), IsOk());
+  EXPECT_THAT(Release(1, id), IsOk());
+  EXPECT_THAT(engine().FindContext(id), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ForgedMessagesTest, StrangerDoesNotEndTheCreatorsContext) {
+  const auto context = engine().CreateContext();
+  ASSERT_THAT(context, IsOk());
+  EXPECT_THAT(Release(1, (*context)->id()), IsOk());
+  EXPECT_THAT(engine().FindContext((*context)->id()), IsOk());
+}
+
+TEST_F(ForgedMessagesTest, OnlyParticipantsAbortAPass) {
+  const auto context = engine().CreateContext();
+  ASSERT_THAT(context, IsOk());
+  const auto abort_of = [&](int from) {
+    const rpc::WorkerInfo& root = job_.agent(0).info();
+    v1::AbortPassRequest request;
+    v1::BackwardPassId& pass = *request.mutable_pass();
+    pass.set_context(ToNumber((*context)->id()));
+    pass.set_context_incarnation(rpc::ToNumber(root.incarnation));
+    pass.mutable_root()->set_worker(root.id.value());
+    pass.mutable_root()->set_incarnation(rpc::ToNumber(root.incarnation));
+    pass.set_number(1);
+    request.mutable_error()->set_code(
+        static_cast<int>(absl::StatusCode::kInternal));
+    return Send(from, "AbortPass", request.SerializeAsString());
+  };
+  EXPECT_THAT(abort_of(1), StatusIs(absl::StatusCode::kPermissionDenied,
+                                    HasSubstr("'w1' takes no part")));
+  ASSERT_TRUE((*context)->AddTarget(job_.agent(1).info()));
+  EXPECT_THAT(abort_of(1), IsOk());
 }
 
 // Worker 1 lost the worker from which it has the context, and asks its creator
