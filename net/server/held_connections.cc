@@ -4,8 +4,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 namespace hawser::net {
+namespace {
+
+// What a client cannot change at will.
+std::string_view FixedPartOf(std::string_view address) {
+  constexpr std::string_view kMappedIpv4("\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
+  constexpr size_t kIpv6Bytes = 16;
+  constexpr size_t kPrefixBytes = 8;
+  const bool is_ipv6 =
+      address.size() == kIpv6Bytes && !address.starts_with(kMappedIpv4);
+  return is_ipv6 ? address.substr(0, kPrefixBytes) : address;
+}
+
+}  // namespace
 
 HeldConnections::~HeldConnections() {
   for (const auto& [name, address] : addresses_) {
@@ -13,9 +27,9 @@ HeldConnections::~HeldConnections() {
   }
 }
 
-void HeldConnections::OnMisuse(const std::string& name,
+void HeldConnections::OnMisuse(std::string_view name,
                                async::MonotonicTime now) {
-  Address& address = addresses_[name];
+  Address& address = addresses_[std::string(FixedPartOf(name))];
   const absl::Duration wait =
       std::min(kMaxWait, std::ldexp(1, address.num_misuses) * kFirstWait);
   ++address.num_misuses;
@@ -23,10 +37,9 @@ void HeldConnections::OnMisuse(const std::string& name,
   address.forgiven = async::AddDelay(now, kForgiven);
 }
 
-bool HeldConnections::Hold(const std::string& name,
-                           const Connection& connection,
+bool HeldConnections::Hold(std::string_view name, const Connection& connection,
                            async::MonotonicTime now) {
-  const auto found = addresses_.find(name);
+  const auto found = addresses_.find(std::string(FixedPartOf(name)));
   if (found == addresses_.end()) return false;
   Address& address = found->second;
   if (address.waiting.empty() && now >= address.forgiven) {

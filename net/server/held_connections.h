@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -17,7 +18,9 @@ namespace hawser::net {
 // Lets new connections from such an address pass one by one: none for a while
 // after each misuse, then one per kSpacing in the order of their arrival, until
 // the last misuse is forgiven. What a client gains by connecting again is so
-// bounded. Owns the descriptors until it returns them. Not thread-safe.
+// bounded. Addresses are those of ConnectionLimiter; all IPv6 addresses of a
+// 64-bit prefix, of which one client may have any, count as one. Owns the
+// descriptors until it returns them. Not thread-safe.
 class HeldConnections {
  public:
   using Connection = SilentConnections::Connection;
@@ -35,11 +38,11 @@ class HeldConnections {
   HeldConnections(const HeldConnections&) = delete;
   HeldConnections& operator=(const HeldConnections&) = delete;
 
-  // A connection from `address`, which has no port, was closed for misuse.
-  void OnMisuse(const std::string& address, async::MonotonicTime now);
+  // A connection from `address` was closed for misuse.
+  void OnMisuse(std::string_view address, async::MonotonicTime now);
 
   // Whether `connection` from `address` has to wait; then owns it.
-  bool Hold(const std::string& address, const Connection& connection,
+  bool Hold(std::string_view address, const Connection& connection,
             async::MonotonicTime now);
 
   // How long a poll() may wait, in milliseconds; -1 without connections.

@@ -105,6 +105,18 @@ TEST_F(HeldConnectionsTest, MisuseIsForgiven) {
   EXPECT_THAT(Take(), ElementsAre(-2));
 }
 
+TEST_F(HeldConnectionsTest, Ipv6AddressesOfAPrefixCountAsOne) {
+  const std::string prefix("\xfd\0\0\0\0\0\0\1", 8);
+  held_.OnMisuse(prefix + "12345678", now_);
+  EXPECT_TRUE(Holds(prefix + "abcdefgh"));
+  EXPECT_FALSE(Holds("87654321" + prefix));
+  // IPv4 addresses at a socket for both versions.
+  const std::string mapped("\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
+  held_.OnMisuse(mapped + "1234", now_);
+  EXPECT_TRUE(Holds(mapped + "1234"));
+  EXPECT_FALSE(Holds(mapped + "1235"));
+}
+
 TEST_F(HeldConnectionsTest, ClosesWhatIsLeft) {
   const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
   ASSERT_GE(fd, 0);
