@@ -59,8 +59,7 @@ bool ConnectionLimiter::Add(int fd, const sockaddr_storage& peer,
   connections_.push_back({.fd = fd,
                           .inode = *inode,
                           .address = std::move(address),
-                          .key = KeyOfPeer(peer),
-                          .added = now});
+                          .key = KeyOfPeer(peer)});
   return true;
 }
 

@@ -34,7 +34,6 @@ class ConnectionLimiter {
     std::string address = {};
     // Empty for a Unix socket.
     ConnectionKey key = {};
-    async::MonotonicTime added = {};
   };
 
   explicit ConnectionLimiter(Limits limits) : limits_(limits) {}

@@ -28,7 +28,7 @@ constexpr std::chrono::seconds kExaminationInterval(1);
 // An examination may cost this fraction of a core.
 constexpr int kCostFraction = 4000;
 // Same, while alert.
-constexpr int kAlertCostFraction = 20;
+constexpr int kAlertCostFraction = 50;
 // How long the watch is alert: a client that floods does so at once, and one
 // that was closed connects again.
 constexpr absl::Duration kAlertAfterConnect = absl::Milliseconds(500);
@@ -99,18 +99,25 @@ int ConnectionWatch::PollTimeout(async::MonotonicTime now) const {
   return static_cast<int>(wait.count());
 }
 
-void ConnectionWatch::OnPassed(async::MonotonicTime now) {
-  BeAlert(now, kAlertAfterConnect);
+void ConnectionWatch::OnPassed(const ConnectionKey& connection,
+                               async::MonotonicTime now) {
+  if (connection.empty()) return;
+  young_[connection] = async::AddDelay(now, kAlertAfterConnect);
+  next_tick_ = std::min(next_tick_, async::AddDelay(now, kAlertInterval));
 }
 
-void ConnectionWatch::BeAlert(async::MonotonicTime now, absl::Duration time) {
-  alert_until_ = std::max(alert_until_, async::AddDelay(now, time));
+void ConnectionWatch::BeAlertToAll(async::MonotonicTime now,
+                                   absl::Duration time) {
+  alert_to_all_until_ =
+      std::max(alert_to_all_until_, async::AddDelay(now, time));
   next_tick_ = std::min(next_tick_, async::AddDelay(now, kAlertInterval));
 }
 
 void ConnectionWatch::Tick(async::MonotonicTime now) {
   if (now < next_tick_) return;
-  const bool alert = now < alert_until_;
+  absl::erase_if(young_,
+                 [now](const auto& entry) { return now >= entry.second; });
+  const bool alert = IsAlert(now);
   next_tick_ = async::AddDelay(now, alert ? kAlertInterval : kInterval);
   ReturnMemory(now);
   const std::chrono::nanoseconds before = ThreadTime();
@@ -125,7 +132,8 @@ void ConnectionWatch::Tick(async::MonotonicTime now) {
           next_examination_, now + kCostFraction * (ThreadTime() - before));
     }
     examined_bytes_ = resident;
-    if (has_grown && detector_.has_suspect()) BeAlert(now, kAlertAfterGrowth);
+    if (has_grown && detector_.has_suspect())
+      BeAlertToAll(now, kAlertAfterGrowth);
   } else if (alert) {
     ExamineReceivers(now);
   }
@@ -153,12 +161,14 @@ ConnectionWatch::ConnectionByKey ConnectionWatch::ByKey() const {
 }
 
 void ConnectionWatch::ExamineReceivers(async::MonotonicTime now) {
-  const ConnectionByKey by_key = ByKey();
+  const bool all = now < alert_to_all_until_;
   absl::flat_hash_map<ConnectionKey, int64_t> received;
   absl::flat_hash_set<ConnectionKey> receivers;
-  for (const auto& [key, connection] : by_key) {
-    if (closing_.contains(key)) continue;
-    const int64_t bytes = BytesReceived(connection->fd);
+  for (const Connection& connection : connections_.known()) {
+    const ConnectionKey& key = connection.key;
+    if (key.empty() || closing_.contains(key)) continue;
+    if (!all && !young_.contains(key)) continue;
+    const int64_t bytes = BytesReceived(connection.fd);
     int64_t counted_at = 0;
     const auto found = counted_at_.find(key);
     // Less than before: a new connection from the same port.
@@ -173,6 +183,7 @@ void ConnectionWatch::ExamineReceivers(async::MonotonicTime now) {
   }
   counted_at_ = std::move(received);
   if (receivers.empty()) return;
+  const ConnectionByKey by_key = ByKey();
   for (const ConnectionCalls& calls : open_calls_.CountOf(receivers)) {
     const auto finding = detector_.CheckCalls(calls);
     const auto found = by_key.find(calls.connection);
@@ -220,7 +231,7 @@ void ConnectionWatch::Close(const MisuseDetector::Finding& finding,
     return;
   }
   closing_.insert(finding.connection);
-  BeAlert(now, kAlertAfterMisuse);
+  BeAlertToAll(now, kAlertAfterMisuse);
   on_misuse_(connection, now);
   if (!log_limiter_.ShouldLog(now)) return;
   telemetry::Log(

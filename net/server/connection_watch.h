@@ -25,10 +25,11 @@ namespace hawser::net {
 // so that it costs 1/4000 of a core at most. Closes what MisuseDetector
 // finds, and logs it at most once a minute.
 //
-// Is alert for a moment after a connection was passed to gRPC, and longer after
-// the memory has grown or a misuse was found. Then reads the memory every 10
-// ms, and counts the calls of the connections that have received something, or
-// more rarely so that it costs 1/20 of a core at most.
+// Is alert to a connection for a moment after it was passed to gRPC, and to all
+// of them for longer after the memory has grown or a misuse was found. Then
+// reads the memory every 10 ms, and counts the calls of those connections that
+// have received something, or more rarely so that it costs 1/50 of a core at
+// most.
 //
 // Examines TCP connections; Unix sockets serve only the user of the process.
 // Not thread-safe.
@@ -51,8 +52,8 @@ class ConnectionWatch {
   // connections.
   int PollTimeout(async::MonotonicTime now) const;
 
-  // A connection was passed to gRPC.
-  void OnPassed(async::MonotonicTime now);
+  // A connection was passed to gRPC; `connection` is empty for a Unix socket.
+  void OnPassed(const ConnectionKey& connection, async::MonotonicTime now);
 
   // To be called at least as often.
   void Tick(async::MonotonicTime now);
@@ -66,7 +67,10 @@ class ConnectionWatch {
 
   // Returns freed memory to the system when it is time.
   void ReturnMemory(async::MonotonicTime now);
-  void BeAlert(async::MonotonicTime now, absl::Duration time);
+  void BeAlertToAll(async::MonotonicTime now, absl::Duration time);
+  bool IsAlert(async::MonotonicTime now) const {
+    return now < alert_to_all_until_ || !young_.empty();
+  }
   ConnectionByKey ByKey() const;
   // Checks all connections.
   void Examine(size_t resident_bytes, async::MonotonicTime now);
@@ -82,7 +86,9 @@ class ConnectionWatch {
   const OnMisuse on_misuse_;
   OpenCalls open_calls_;
   async::MonotonicTime next_tick_{};
-  async::MonotonicTime alert_until_{};
+  async::MonotonicTime alert_to_all_until_{};
+  // Connections to which it is alert, and until when.
+  absl::flat_hash_map<ConnectionKey, async::MonotonicTime> young_;
   // Bytes that connections had received when their calls were counted last.
   absl::flat_hash_map<ConnectionKey, int64_t> counted_at_;
   async::MonotonicTime next_examination_{};

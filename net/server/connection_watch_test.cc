@@ -136,13 +136,41 @@ class ConnectionWatchTest : public testing::Test {
 TEST_F(ConnectionWatchTest, IsAlertAfterAConnectionWasPassed) {
   const auto client = Connect();
   Tick(absl::ZeroDuration());
-  watch_.OnPassed(now_);
+  watch_.OnPassed(connections_.known().back().key, now_);
   OpenCallsOf(*client, kMaxCalls + 1);
   EXPECT_EQ(watch_.PollTimeout(now_), 10);
   Tick(ConnectionWatch::kAlertInterval);
   EXPECT_EQ(watch_.num_closed(), 1);
   EXPECT_THAT(misused_, ElementsAre(std::string("\x7f\0\0\1", 4)));
   EXPECT_TRUE(client->AwaitClosed());
+}
+
+// A connection that is not new costs nothing while the watch is alert.
+TEST_F(ConnectionWatchTest, IsAlertToThatConnection) {
+  const auto old = Connect();
+  Tick(absl::ZeroDuration());
+  const auto client = Connect();
+  watch_.OnPassed(connections_.known().back().key, now_);
+  OpenCallsOf(*old, kMaxCalls + 1);
+  for (int i = 0; i < 10; ++i) Tick(ConnectionWatch::kAlertInterval);
+  EXPECT_EQ(watch_.num_closed(), 0);
+  // It is not alert any more.
+  Tick(absl::Milliseconds(600));
+  EXPECT_GT(watch_.PollTimeout(now_), 200);
+}
+
+// After a misuse, and thus also to connections that are not new.
+TEST_F(ConnectionWatchTest, IsAlertToAllAfterAMisuse) {
+  const auto old = Connect();
+  Tick(absl::ZeroDuration());
+  const auto client = Connect();
+  watch_.OnPassed(connections_.known().back().key, now_);
+  OpenCallsOf(*client, kMaxCalls + 1);
+  Tick(ConnectionWatch::kAlertInterval);
+  EXPECT_EQ(watch_.num_closed(), 1);
+  OpenCallsOf(*old, kMaxCalls + 2);
+  Tick(ConnectionWatch::kInterval);
+  EXPECT_EQ(watch_.num_closed(), 2);
 }
 
 TEST_F(ConnectionWatchTest, LooksRarelyOtherwise) {
@@ -159,7 +187,7 @@ TEST_F(ConnectionWatchTest, LooksRarelyOtherwise) {
 TEST_F(ConnectionWatchTest, AllowedCallsStayOpenWhileItIsAlert) {
   const auto client = Connect();
   Tick(absl::ZeroDuration());
-  watch_.OnPassed(now_);
+  watch_.OnPassed(connections_.known().back().key, now_);
   OpenCallsOf(*client, kMaxCalls);
   for (int i = 0; i < 10; ++i) Tick(ConnectionWatch::kAlertInterval);
   Tick(absl::Seconds(1));

@@ -293,7 +293,7 @@ void Listener::PassOn(const SilentConnections::Spoken& spoken) {
 }
 
 void Listener::PassToGrpc(const SilentConnections::Connection& connection) {
-  watch_.OnPassed(std::chrono::steady_clock::now());
+  watch_.OnPassed(KeyOfPeer(connection.peer), std::chrono::steady_clock::now());
   ++num_accepted_;
   if (connection.peer.ss_family != AF_UNIX) SetTcpOptions(connection.fd);
   if (options_.prepare != nullptr) options_.prepare(connection.fd);
