@@ -95,6 +95,18 @@ TEST_F(FullDiskTest, ChangeThatDoesNotFitChangesNothing) {
   }
 }
 
+// What is left of a long record would follow a shorter one that is written next,
+// and could look like a record of its own.
+TEST_F(FullDiskTest, BytesOfAChangeThatDoesNotFitAreCut) {
+  ASSERT_THAT(writer_->Set("a", "1"), IsOk());
+  const uintmax_t size = std::filesystem::file_size(dir_.File());
+  room.store(500);
+  EXPECT_THAT(writer_->Set("a", std::string(1000, 'x')),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(std::filesystem::file_size(dir_.File()), size);
+  ExpectValue("a", "1");
+}
+
 // One change exceeds the size at which the log is compacted. The room ends
 // within its record, within the compaction, or later.
 TEST_F(FullDiskTest, CompactionThatDoesNotFitLosesNothing) {
