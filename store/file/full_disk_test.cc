@@ -95,8 +95,8 @@ TEST_F(FullDiskTest, ChangeThatDoesNotFitChangesNothing) {
   }
 }
 
-// What is left of a long record would follow a shorter one that is written next,
-// and could look like a record of its own.
+// What is left of a long record would follow a shorter one that is written
+// next, and could look like a record of its own.
 TEST_F(FullDiskTest, BytesOfAChangeThatDoesNotFitAreCut) {
   ASSERT_THAT(writer_->Set("a", "1"), IsOk());
   const uintmax_t size = std::filesystem::file_size(dir_.File());
