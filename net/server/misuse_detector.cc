@@ -6,6 +6,22 @@
 #include "absl/strings/str_cat.h"
 
 namespace hawser::net {
+namespace {
+
+// The connection with the most bytes that complete no messages, if more than
+// `bytes`.
+struct Heaviest {
+  void Add(const MisuseDetector::Use& candidate, int64_t unexplained) {
+    if (unexplained <= bytes) return;
+    use = &candidate;
+    bytes = unexplained;
+  }
+
+  const MisuseDetector::Use* use = nullptr;
+  int64_t bytes = 0;
+};
+
+}  // namespace
 
 std::optional<MisuseDetector::Finding> MisuseDetector::CheckCalls(
     const ConnectionCalls& calls) const {
@@ -20,8 +36,8 @@ std::vector<MisuseDetector::Finding> MisuseDetector::Check(
     const std::vector<Use>& uses, size_t resident_bytes) {
   std::vector<Finding> findings;
   absl::flat_hash_map<ConnectionKey, Past> now;
-  int64_t most = kUnexplainedBytes - 1;
-  const Use* heaviest = nullptr;
+  Heaviest heaviest{.bytes = kUnexplainedBytes - 1};
+  Heaviest heaviest_new{.bytes = kUnexplainedFirstBytes - 1};
   size_t received = 0;
   for (const Use& use : uses) {
     const ConnectionCalls& calls = use.calls;
@@ -45,9 +61,9 @@ std::vector<MisuseDetector::Finding> MisuseDetector::Check(
       findings.push_back(
           {calls.connection, absl::StrCat("it has sent ", unfinished,
                                           " bytes that complete no messages")});
-    } else if (unexplained > most) {
-      most = unexplained;
-      heaviest = &use;
+    } else {
+      heaviest.Add(use, unexplained);
+      if (calls.messages == 0) heaviest_new.Add(use, unexplained);
     }
   }
   heavy_connection_ended_ =
@@ -68,13 +84,14 @@ std::vector<MisuseDetector::Finding> MisuseDetector::Check(
       growth >= kGrowthBytes &&
       (amplified || resident_bytes > limits_.memory_watermark_bytes);
   resident_bytes_ = resident_bytes;
-  if (grows && heaviest != nullptr) {
+  if (heaviest.use == nullptr && amplified) heaviest = heaviest_new;
+  if (grows && heaviest.use != nullptr) {
     findings.push_back(
-        {heaviest->calls.connection,
+        {heaviest.use->calls.connection,
          absl::StrCat("the process has grown by ", growth, " bytes to ",
                       resident_bytes, ", memory_watermark_bytes is ",
                       limits_.memory_watermark_bytes, ", and it has sent ",
-                      most, " bytes that complete no messages")});
+                      heaviest.bytes, " bytes that complete no messages")});
   }
   return findings;
 }

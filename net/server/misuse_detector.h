@@ -51,6 +51,9 @@ class MisuseDetector {
   static constexpr int64_t kBytesPerMessage = int64_t{2} << 20;
   // Bytes that complete no messages, for which a connection may be closed.
   static constexpr int64_t kUnexplainedBytes = 2 * kBytesPerMessage;
+  // Same, of a connection that has completed no message at all, if the growth
+  // is far more than what was received: clients begin with short calls.
+  static constexpr int64_t kUnexplainedFirstBytes = int64_t{1} << 20;
 
   // Bytes beyond those of the message before, and of the one that is under way,
   // for which a connection is closed: they are frames of no message, which cost

@@ -98,7 +98,7 @@ TEST_F(MisuseDetectorTest, EndOfAHeavyConnectionIsReported) {
 
 TEST_F(MisuseDetectorTest, NewConnectionOfTheSamePortBeginsAnew) {
   Check({Use("a", 1, 100, 20 * kMiB)}, 50);
-  EXPECT_THAT(Check({Use("a", 1, 0, 1 * kMiB)}, 200), IsEmpty());
+  EXPECT_THAT(Check({Use("a", 1, 0, kMiB / 2)}, 200), IsEmpty());
   EXPECT_THAT(Check({Use("a", 1, 0, 5 * kMiB)}, 300),
               ElementsAre(Closes("a", "5242880 bytes")));
 }
@@ -114,6 +114,15 @@ TEST_F(MisuseDetectorTest, AmplifiedGrowthIsNotAllowedAboveAnEighth) {
   // Eight times what was received.
   EXPECT_THAT(Check({Use("a", 1, 0, 5 * kMiB), Use("b", 1, 0, 1 * kMiB)}, 58),
               ElementsAre(Closes("a", "5242880 bytes")));
+}
+
+TEST_F(MisuseDetectorTest, AConnectionWithoutAMessageIsClosedSooner) {
+  Check({Use("a", 1), Use("b", 1)}, 10);
+  EXPECT_THAT(Check({Use("a", 1, 0, 2 * kMiB), Use("b", 1, 1, 4 * kMiB)}, 60),
+              ElementsAre(Closes("a", "2097152 bytes")));
+  // What it sends explains the growth.
+  Check({Use("c", 1)}, 450);
+  EXPECT_THAT(Check({Use("c", 1, 0, 3 * kMiB)}, 470), IsEmpty());
 }
 
 TEST_F(MisuseDetectorTest, SmallProcessClosesNothing) {
