@@ -18,6 +18,8 @@ constexpr absl::Duration kTick = absl::Milliseconds(20);
 constexpr absl::Duration kSettling = absl::Milliseconds(3500);
 // Longer than any wait, so that it never ends a leave.
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(60);
+// Time after the last fault within which a leave ends.
+constexpr absl::Duration kRecovery = absl::Seconds(10);
 // Limit on the delay of slow stores in one tick; a worker that keeps calling
 // its store would otherwise never finish the tick.
 constexpr absl::Duration kMaxStoreDelayPerTick = absl::Seconds(1);
@@ -226,6 +228,12 @@ bool ClusterSimulation::MayEndSo(const Worker& worker,
       (absl::IsUnavailable(status) || absl::IsResourceExhausted(status))) {
     return true;
   }
+  // Faults lasted for almost as long as it may wait.
+  if (absl::IsDeadlineExceeded(status) &&
+      (!whole_since_.has_value() ||
+       clock_.Now() < async::AddDelay(*whole_since_, kRecovery))) {
+    return true;
+  }
   if (!options_.group) return false;
   if (absl::IsFailedPrecondition(status)) return DeclaredLost(worker);
   const std::optional<ErrorDetail> detail = GetErrorDetail(status);
@@ -308,6 +316,7 @@ void ClusterSimulation::Track(int64_t call, const async::Future<void>& future) {
 void ClusterSimulation::ExpectConvergence(absl::Duration limit) {
   Note("all is whole again");
   HealAll();
+  whole_since_ = clock_.Now();
   AwaitLeaving();
   const async::MonotonicTime mended = clock_.Now();
   // Let failure detection of earlier silences finish.

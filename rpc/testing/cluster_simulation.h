@@ -41,9 +41,9 @@ namespace hawser::rpc {
 //
 // Every run is checked for these invariants, in any test:
 //
-//   - Leave and Shutdown succeed unless the worker's own store fails or, in a
-//     group, a worker was lost; and a released name can be claimed again at
-//     once;
+//   - Leave and Shutdown succeed unless the worker's own store fails, faults
+//     last until shortly before its deadline or, in a group, a worker was lost;
+//     and a released name can be claimed again at once;
 //   - after the faults all workers see the same members and can reach each
 //     other;
 //   - G9 of docs/rpc/guarantees.md, and, of the calls made through it, G1, G2,
@@ -225,6 +225,8 @@ class ClusterSimulation {
   MemberViews views_;
   std::set<std::pair<std::string, std::string>> blocked_;
   bool store_is_full_ = false;
+  // When ExpectConvergence ended all faults; unset since the first random one.
+  std::optional<async::MonotonicTime> whole_since_ = clock_.Now();
   // Set while workers start together.
   DeterministicThreads* turns_ = nullptr;
   std::set<Incarnation> left_;

@@ -110,6 +110,7 @@ bool ClusterSimulation::OthersStay(int index) const {
 }
 
 void ClusterSimulation::RandomFault() {
+  whole_since_.reset();
   const int index = static_cast<int>(random_.Below(num_workers()));
   Worker& worker = workers_[index];
   const int other_index = static_cast<int>(random_.Below(num_workers()));

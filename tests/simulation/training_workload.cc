@@ -1,7 +1,9 @@
 #include "tests/simulation/training_workload.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -251,8 +253,11 @@ void TrainingWorkload::CheckGradients(const Run& run, const Plan& plan,
     if (owner == nullptr) continue;
     const auto engine = dist_autograd::EngineOf(*owner);
     const auto there = (*engine)->FindContext(context.id());
-    const Tensor gradient =
-        there.ok() ? (*there)->gradient(ledger_.Find(number)) : Tensor();
+    if (!there.ok()) {
+      OnCutOff();
+      continue;
+    }
+    const Tensor gradient = (*there)->gradient(ledger_.Find(number));
     const std::string what =
         absl::StrCat("the gradient of parameter ", number, " in slot ");
     for (int64_t i = 0; i < ParameterLedger::kSlots; ++i) {
@@ -299,6 +304,23 @@ void TrainingWorkload::CheckEnds() {
     job_->Fail(absl::StrCat(num_operations_, " trainings have not ended"));
   }
   job_->Fail(ledger_.Check());
+  for (const std::vector<Run>& all : cut_offs_) {
+    const bool none_was_lost =
+        std::all_of(all.begin(), all.end(),
+                    [this](const Run& run) { return Running(run) != nullptr; });
+    if (none_was_lost) {
+      job_->Fail("a context ended before its trainer released it");
+    }
+  }
+}
+
+void TrainingWorkload::OnCutOff() {
+  std::vector<Run> all;
+  for (int i = 0; i < job_->num_workers(); ++i) {
+    const rpc::Agent* const agent = job_->agent(i);
+    if (agent != nullptr) all.push_back({i, agent->info().incarnation});
+  }
+  cut_offs_.push_back(std::move(all));
 }
 
 }  // namespace hawser::tests

@@ -54,7 +54,8 @@ class TrainingWorkload {
   // Drops the handles of ended workers. Call between steps.
   void ForgetTheEnded();
 
-  // Fails unless all operations have ended. Call after kLongest.
+  // Fails unless all operations have ended, and contexts only with cause. Call
+  // after kLongest.
   void CheckEnds();
   // Trains with each worker as trainer and parameters on all workers, between
   // which there must be no fault, in each of `rounds`. With kAllRounds, a
@@ -147,6 +148,8 @@ class TrainingWorkload {
                       const dist_autograd::Context& context,
                       const Tensor& input, const Expected& expected, int ok,
                       int failed);
+  // A context has ended while its trainer uses it.
+  void OnCutOff();
   void CheckGradient(const std::string& what, double gradient, double expected,
                      int ok, int failed);
   // Fails unless `status` can follow from a fault.
@@ -166,6 +169,10 @@ class TrainingWorkload {
   int64_t next_slot_ = 0;
   int64_t num_operations_ = 0;
   std::set<rpc::Incarnation> ended_;
+  // The workers at each time that a context had ended on an owner while its
+  // trainer used it: a worker took the trainer for lost, and one of the two is
+  // lost.
+  std::vector<std::vector<Run>> cut_offs_;
   // Handles may outlive agents.
   std::vector<Held> held_;
   std::vector<Optimizer> optimizers_;
