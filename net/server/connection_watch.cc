@@ -86,11 +86,13 @@ std::string PeerOf(int fd) {
 ConnectionWatch::ConnectionWatch(MisuseDetector::Limits limits,
                                  std::string server,
                                  const ConnectionLimiter* connections,
-                                 OnMisuse on_misuse)
+                                 OnMisuse on_misuse,
+                                 std::function<size_t()> resident_bytes)
     : detector_(limits),
       server_(std::move(server)),
       connections_(*connections),
-      on_misuse_(std::move(on_misuse)) {}
+      on_misuse_(std::move(on_misuse)),
+      resident_bytes_(std::move(resident_bytes)) {}
 
 int ConnectionWatch::PollTimeout(async::MonotonicTime now) const {
   if (connections_.num_known() == 0 && returns_left_ == 0) return -1;
@@ -121,7 +123,7 @@ void ConnectionWatch::Tick(async::MonotonicTime now) {
   next_tick_ = async::AddDelay(now, alert ? kAlertInterval : kInterval);
   ReturnMemory(now);
   const std::chrono::nanoseconds before = ThreadTime();
-  const size_t resident = telemetry::ResidentBytes();
+  const size_t resident = resident_bytes_();
   const bool has_grown =
       resident >= examined_bytes_ + MisuseDetector::kGrowthBytes;
   if (has_grown || now >= next_examination_) {

@@ -17,6 +17,7 @@
 #include "net/server/misuse_detector.h"
 #include "net/server/open_calls.h"
 #include "telemetry/log_rate_limiter.h"
+#include "telemetry/process_memory.h"
 
 namespace hawser::net {
 
@@ -44,9 +45,11 @@ class ConnectionWatch {
                          async::MonotonicTime now)>;
 
   // `server` is the address of the server, for the log. `connections` must
-  // outlive this object.
-  ConnectionWatch(MisuseDetector::Limits limits, std::string server,
-                  const ConnectionLimiter* connections, OnMisuse on_misuse);
+  // outlive this object. `resident_bytes` returns the memory of the process.
+  ConnectionWatch(
+      MisuseDetector::Limits limits, std::string server,
+      const ConnectionLimiter* connections, OnMisuse on_misuse,
+      std::function<size_t()> resident_bytes = telemetry::ResidentBytes);
 
   // How long a poll() may wait for the next Tick, in milliseconds; -1 without
   // connections.
@@ -84,6 +87,7 @@ class ConnectionWatch {
   const std::string server_;
   const ConnectionLimiter& connections_;
   const OnMisuse on_misuse_;
+  const std::function<size_t()> resident_bytes_;
   OpenCalls open_calls_;
   async::MonotonicTime next_tick_{};
   async::MonotonicTime alert_to_all_until_{};

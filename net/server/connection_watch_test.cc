@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -23,6 +24,7 @@
 #include "net/health/health.h"
 #include "net/health/health_service.h"
 #include "net/server/connection_limiter.h"
+#include "net/server/misuse_detector.h"
 #include "net/server/open_calls.h"
 #include "net/testing/raw_http2.h"
 
@@ -121,6 +123,7 @@ class ConnectionWatchTest : public testing::Test {
   std::string address_;
   ConnectionLimiter connections_{{.total = 16, .per_address = 16}};
   std::vector<std::string> misused_;
+  size_t resident_bytes_ = 0;
   ConnectionWatch watch_{{.max_calls_per_connection = kMaxCalls,
                           .memory_watermark_bytes = size_t{1} << 40,
                           .max_message_bytes = int64_t{1} << 20},
@@ -130,7 +133,8 @@ class ConnectionWatchTest : public testing::Test {
                                 async::MonotonicTime now) {
                            EXPECT_EQ(now, now_);
                            misused_.push_back(connection.address);
-                         }};
+                         },
+                         [this] { return resident_bytes_; }};
 };
 
 TEST_F(ConnectionWatchTest, IsAlertAfterAConnectionWasPassed) {
@@ -171,6 +175,15 @@ TEST_F(ConnectionWatchTest, IsAlertToAllAfterAMisuse) {
   OpenCallsOf(*old, kMaxCalls + 2);
   Tick(ConnectionWatch::kInterval);
   EXPECT_EQ(watch_.num_closed(), 2);
+}
+
+TEST_F(ConnectionWatchTest, LooksAtAllWhenTheProcessGrows) {
+  const auto client = Connect();
+  Tick(absl::ZeroDuration());
+  OpenCallsOf(*client, kMaxCalls + 1);
+  resident_bytes_ = MisuseDetector::kGrowthBytes;
+  Tick(ConnectionWatch::kInterval);
+  EXPECT_EQ(watch_.num_closed(), 1);
 }
 
 TEST_F(ConnectionWatchTest, LooksRarelyOtherwise) {
