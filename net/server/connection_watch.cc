@@ -134,8 +134,9 @@ void ConnectionWatch::Tick(async::MonotonicTime now) {
           next_examination_, now + kCostFraction * (ThreadTime() - before));
     }
     examined_bytes_ = resident;
-    if (has_grown && detector_.has_suspect())
+    if (has_grown && detector_.has_suspect()) {
       BeAlertToAll(now, kAlertAfterGrowth);
+    }
   } else if (alert) {
     ExamineReceivers(now);
   }
@@ -148,7 +149,7 @@ void ConnectionWatch::Tick(async::MonotonicTime now) {
 void ConnectionWatch::ReturnMemory(async::MonotonicTime now) {
   if (returns_left_ == 0 || now < next_return_) return;
   telemetry::ReturnFreedMemory();
-  // Some is freed later, such as by the next call of the same method.
+  // Some is freed later.
   --returns_left_;
   next_return_ =
       async::AddDelay(now, kFirstReturn * (1 << (kReturns - returns_left_)));

@@ -32,6 +32,12 @@ std::optional<MisuseDetector::Finding> MisuseDetector::CheckCalls(
                               limits_.max_calls_per_connection)};
 }
 
+bool MisuseDetector::has_suspect() const {
+  return std::any_of(past_.begin(), past_.end(), [](const auto& past) {
+    return past.second.unexplained >= kSuspiciousBytes;
+  });
+}
+
 std::vector<MisuseDetector::Finding> MisuseDetector::Check(
     const std::vector<Use>& uses, size_t resident_bytes) {
   std::vector<Finding> findings;
@@ -72,9 +78,6 @@ std::vector<MisuseDetector::Finding> MisuseDetector::Check(
                !now.contains(past.first);
       });
   past_ = std::move(now);
-  has_suspect_ = std::any_of(past_.begin(), past_.end(), [](const auto& past) {
-    return past.second.unexplained >= kSuspiciousBytes;
-  });
   const size_t growth =
       resident_bytes - std::min(resident_bytes, resident_bytes_);
   const bool amplified =

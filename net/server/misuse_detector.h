@@ -45,7 +45,9 @@ class MisuseDetector {
   static constexpr size_t kGrowthBytes = size_t{16} << 20;
   // Messages cost less than this number of bytes for each that is received.
   static constexpr size_t kAmplification = 8;
-  // gRPC copies headers when the connection ends, which takes as much again.
+  // The part of the watermark above which the process should not grow by more
+  // than kAmplification. gRPC copies headers when their connection ends, so
+  // that the process grows to twice as much.
   static constexpr size_t kAmplifiedFraction = 8;
   // Messages of workers have up to 2 MiB, longer ones come in fragments.
   static constexpr int64_t kBytesPerMessage = int64_t{2} << 20;
@@ -64,10 +66,10 @@ class MisuseDetector {
 
   // Returns the connections to close: each with more open calls than allowed;
   // each that has sent kMaxOtherBytes more than two messages can have since the
-  // last one ended; and the one that has received the
-  // most bytes that completed no messages, if the process grows and has more
-  // memory than the watermark, or has an eighth of that and grows by far more
-  // than what all connections have received.
+  // last one ended; and the one that has sent the most bytes that completed no
+  // messages, if the process grows and has more memory than the watermark, or
+  // has an eighth of that and grows by far more than what all connections have
+  // received. In the latter case, kUnexplainedFirstBytes suffice of a new one.
   std::vector<Finding> Check(const std::vector<Use>& uses,
                              size_t resident_bytes);
 
@@ -76,7 +78,7 @@ class MisuseDetector {
 
   // Whether a connection had sent kSuspiciousBytes at the last Check that
   // complete no messages.
-  bool has_suspect() const { return has_suspect_; }
+  bool has_suspect() const;
   static constexpr int64_t kSuspiciousBytes = int64_t{1} << 20;
 
   // Whether a connection had ended before the last Check that had sent
@@ -95,7 +97,6 @@ class MisuseDetector {
 
   const Limits limits_;
   size_t resident_bytes_ = 0;
-  bool has_suspect_ = false;
   bool heavy_connection_ended_ = false;
   absl::flat_hash_map<ConnectionKey, Past> past_;
 };

@@ -53,9 +53,8 @@ std::vector<SeedRange> SeedsOfCases();
 //   ./bazelw test //rref:reference_simulation_test --test_output=all
 //       --test_env=HAWSER_SIMULATION_SEEDS=<seed>
 //
-// A seed gives the same events each time if the addresses of objects are the
-// same too, since the order of hash tables depends on them: add
-// --run_under="setarch -R".
+// Events of the same time may come in another order in another run, since the
+// order of hash tables depends on addresses: repeat a seed that passes.
 //
 // To run other seeds: --test_env=HAWSER_SIMULATION_SEEDS=<first>-<last>.
 class SeedsTest : public testing::TestWithParam<SeedRange> {
