@@ -12,7 +12,7 @@
 #include "async/status_macros.h"
 #include "grpcpp/server_builder.h"
 #include "net/auth/credentials.h"
-#include "net/grpc/lifetime.h"
+#include "net/grpc/initialize.h"
 #include "net/grpc/shared_queue.h"
 #include "net/health/health.h"
 #include "net/server/insecure_network_warning.h"
@@ -91,7 +91,7 @@ class GrpcTransport::Impl {
                          : net::Credentials::Insecure()),
         reply_quota_(MakeReplyQuota(MemoryQuotaBytes(options_.limits),
                                     options_.max_message_bytes)) {
-    net::KeepGrpcLoaded();
+    net::InitializeGrpc();
     if (options_.tune_malloc) TuneMalloc();
     net::RaiseOpenFileLimit();
     if (options_.same_host) {

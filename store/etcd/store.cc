@@ -16,7 +16,7 @@
 #include "async/blocking_region.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
-#include "net/grpc/lifetime.h"
+#include "net/grpc/initialize.h"
 #include "proto/etcd.pb.h"
 #include "store/backoff.h"
 #include "store/change_slots.h"
@@ -166,7 +166,7 @@ absl::StatusOr<std::unique_ptr<EtcdStore>> EtcdStore::Connect(
     return absl::InvalidArgumentError(absl::StrCat(
         name, ": the prefix is empty; set it to a name of the job"));
   }
-  net::KeepGrpcLoaded();
+  net::InitializeGrpc();
   auto client = std::make_unique<Client>(options.address, options.prefix);
   const absl::Status status =
       client->etcd()

@@ -22,7 +22,7 @@
 #include "async/status_macros.h"
 #include "net/auth/credentials.h"
 #include "net/auth/identity.h"
-#include "net/grpc/lifetime.h"
+#include "net/grpc/initialize.h"
 #include "net/grpc/server_settings.h"
 #include "net/grpc/status.h"
 #include "net/health/health.h"
@@ -492,7 +492,7 @@ class StoreServer::Impl {
 
 absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
     const StoreServerOptions& options) {
-  net::KeepGrpcLoaded();
+  net::InitializeGrpc();
   auto impl = std::make_unique<Impl>(options);
   const std::string wanted = ToString(Endpoint{options.host, options.port});
   RETURN_IF_ERROR(internal::Validate(options.server_limits));

@@ -17,7 +17,7 @@
 #include "net/auth/peer_verification.h"
 #include "net/auth/server_diagnosis.h"
 #include "net/grpc/client_settings.h"
-#include "net/grpc/lifetime.h"
+#include "net/grpc/initialize.h"
 #include "net/grpc/shared_queue.h"
 #include "net/grpc/status.h"
 #include "proto/store.grpc.pb.h"
@@ -200,7 +200,7 @@ absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Connect(
         absl::StrCat(Describe(options.address), ": the timeout ",
                      absl::FormatDuration(options.timeout), " is negative"));
   }
-  net::KeepGrpcLoaded();
+  net::InitializeGrpc();
   auto client = std::make_unique<Client>(
       options.address, Describe(options.address),
       options.credentials != nullptr ? options.credentials

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "net/auth/credentials.h"
 #include "net/auth/identity.h"
+#include "net/testing/raw_http2.h"
 #include "net/testing/test_credentials.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/testing/echo_server.h"
@@ -27,7 +28,10 @@ using ::hawser::async::StatusIs;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Le;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 // Runs over the socket and with shared memory.
 class GrpcTransportSecurityTest : public testing::TestWithParam<bool> {
@@ -132,6 +136,23 @@ TEST_P(GrpcTransportSecurityTest, EachCallNeedsTheToken) {
                AllOf(HasSubstr("not the job's"), Not(HasSubstr("bbbb")))));
   EXPECT_THAT(Echo(nullptr), StatusIs(absl::StatusCode::kUnauthenticated,
                                       HasSubstr("no token")));
+}
+
+// gRPC logs each TLS handshake that fails.
+TEST_P(GrpcTransportSecurityTest, StrangersCannotFillTheLog) {
+  net::TestAuthority authority;
+  const telemetry::RecordedLog log;
+  testing::internal::CaptureStderr();
+  Serve({.credentials = authority.Make("ps0")});
+  for (int i = 0; i < 20; ++i) {
+    net::RawHttp2 stranger(server_->address());
+    // A TLS record that holds no ClientHello.
+    ASSERT_TRUE(stranger.SendBytes(std::string("\x16\x03\x01\0\x05hello", 10)));
+    ASSERT_TRUE(stranger.AwaitClosed());
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), IsEmpty());
+  // None if another test has caused the same within a minute.
+  EXPECT_THAT(log.messages(), SizeIs(Le(1)));
 }
 
 std::string WayName(const testing::TestParamInfo<bool>& way) {

@@ -1,0 +1,15 @@
+#ifndef HAWSER_NET_GRPC_INITIALIZE_H_
+#define HAWSER_NET_GRPC_INITIALIZE_H_
+
+namespace hawser::net {
+
+// Initialises gRPC. Call it before creating the first gRPC object. Thread-safe.
+//
+// gRPC stays initialised until the process ends. Otherwise destroying the last
+// gRPC object may block up to 10 s until an internal poll of gRPC returns. What
+// it logs goes to the log of the library (net/grpc/library_log.h).
+void InitializeGrpc();
+
+}  // namespace hawser::net
+
+#endif  // HAWSER_NET_GRPC_INITIALIZE_H_
