@@ -135,7 +135,8 @@ class AttackTest : public testing::TestWithParam<Attack> {
       uint64_t incarnation = 0;
       EXPECT_TRUE(
           absl::SimpleHexAtoi(worker_victim_->incarnation(), &incarnation));
-      arguments.push_back("--worker=victim");
+      arguments.insert(arguments.end(), {"--worker=victim", "--rank=1",
+                                         "--member=driver", "--member_rank=0"});
       arguments.push_back(absl::StrCat("--incarnation=", incarnation));
     }
     return std::make_unique<ReportingProcess>("tests/attacks/attacker",
@@ -202,10 +203,12 @@ TEST_P(AttackTest, OthersAreServed) {
 INSTANTIATE_TEST_SUITE_P(Attacks, AttackTest,
                          testing::Values(Attack{"endless_headers", true},
                                          Attack{"endless_headers", false},
+                                         Attack{"forged_senders", false},
                                          Attack{"header_bombs", true},
                                          Attack{"header_bombs", false},
                                          Attack{"open_calls", true},
                                          Attack{"open_calls", false},
+                                         Attack{"planted_references", false},
                                          Attack{"repeated_waits", true},
                                          Attack{"unread_replies", true},
                                          Attack{"unread_replies", false}),

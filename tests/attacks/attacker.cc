@@ -1,11 +1,17 @@
 // A hostile client of a store or a worker, which repeats one attack until it is
 // killed, over new connections when the server closes one.
 //
-//   endless_headers   one header block that never ends
-//   header_bombs      calls whose headers refer 4,000 times to an entry of 4 KB
-//   open_calls        calls without end, and no acknowledgement of settings
-//   repeated_waits    waits that name one key of 4 MiB 500 times (store)
-//   unread_replies    calls with replies of 4 MiB, which it never reads
+//   endless_headers     one header block that never ends
+//   forged_senders      calls, each with the name and the rank of a member and
+//                       another incarnation, or as a client of another name
+//                       (worker)
+//   header_bombs        calls whose headers refer 4,000 times to an entry of
+//                       4 KB
+//   open_calls          calls without end, and no acknowledgement of settings
+//   planted_references  creations and copies of references, with ids of its own
+//                       and of the victim's making (worker)
+//   repeated_waits      waits that name one key of 4 MiB 500 times (store)
+//   unread_replies      calls with replies of 4 MiB, which it never reads
 //
 // Reports "attacking" on standard output when the first bytes were sent.
 
@@ -15,16 +21,20 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "async/check.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "net/testing/raw_http2.h"
+#include "proto/rpc.pb.h"
+#include "proto/rref.pb.h"
 #include "proto/store.grpc.pb.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/testing/raw_client.h"
@@ -36,12 +46,16 @@ ABSL_FLAG(std::string, attack, "", "Name of the attack.");
 ABSL_FLAG(std::string, address, "", "\"host:port\" of the server.");
 ABSL_FLAG(std::string, worker, "", "Name of the worker; empty: a store.");
 ABSL_FLAG(uint64_t, incarnation, 0, "Incarnation of the worker.");
+ABSL_FLAG(int, rank, 0, "Rank of the worker.");
+ABSL_FLAG(std::string, member, "", "Name of another worker of the job.");
+ABSL_FLAG(int, member_rank, 0, "Rank of that worker.");
 
 namespace hawser::tests {
 namespace {
 
 constexpr size_t kReplyBytes = size_t{4} << 20;
 constexpr char kKey[] = "attack";
+constexpr rpc::Incarnation kOwnRun{1};
 
 using net::Frame;
 using net::FrameType;
@@ -59,15 +73,20 @@ class Attacker {
     while (true) {
       net::RawHttp2 connection(address_);
       if (!connection.connected()) continue;
+      next_stream_ = 1;
       const bool reads_nothing = attack == "unread_replies";
       if (!connection.SendPreface(reads_nothing)) continue;
       if (!std::exchange(reported, true)) std::cout << "attacking" << std::endl;
       if (attack == "endless_headers") {
         SendEndlessHeaders(connection);
+      } else if (attack == "forged_senders") {
+        ForgeSenders(connection);
       } else if (attack == "header_bombs") {
         SendHeaderBombs(connection);
       } else if (attack == "open_calls") {
         OpenCalls(connection);
+      } else if (attack == "planted_references") {
+        PlantReferences(connection);
       } else if (attack == "repeated_waits") {
         RepeatWaits(connection);
       } else if (attack == "unread_replies") {
@@ -112,23 +131,33 @@ class Attacker {
       request.set_key(kKey);
       return request.SerializeAsString();
     }
+    return ClientMessage(
+        rpc::RawClient::FunctionCall(kHuge, static_cast<int64_t>(kReplyBytes)));
+  }
+
+  // A message to the worker.
+  std::string MessageFrom(const std::string& name, rpc::WorkerId id,
+                          rpc::Incarnation run, std::string body) {
     rpc::TransferCounters counters;
     const auto message = rpc::EncodeMessage(
-        {.body = rpc::RawClient::FunctionCall(
-             kHuge, static_cast<int64_t>(kReplyBytes)),
-         .header = rpc::EncodeRequestHeader(
-             {.job = "faults",
-              .source = "attacker",
-              .source_rank = rpc::WorkerId(),
-              .source_incarnation = rpc::Incarnation{1},
-              .destination = worker_,
-              .destination_incarnation =
-                  rpc::Incarnation{absl::GetFlag(FLAGS_incarnation)},
-              .call_id = ++last_call_,
-              .autograd = std::nullopt})},
+        {.body = std::move(body),
+         .header =
+             rpc::EncodeRequestHeader({.job = "faults",
+                                       .source = name,
+                                       .source_rank = id,
+                                       .source_incarnation = run,
+                                       .destination = worker_,
+                                       .destination_incarnation = victim_run_,
+                                       .call_id = ++last_call_,
+                                       .autograd = std::nullopt})},
         counters);
     HAWSER_CHECK(message.ok()) << message.status();
     return *message->Flatten();
+  }
+
+  // The same, from a client.
+  std::string ClientMessage(std::string body) {
+    return MessageFrom("attacker", rpc::WorkerId(), kOwnRun, std::move(body));
   }
 
   // Adds "x" with `value` to the table of headers, as its entry 62.
@@ -192,6 +221,75 @@ class Attacker {
     }
   }
 
+  // Calls from ever new senders.
+  void ForgeSenders(net::RawHttp2& connection) {
+    const std::string body = rpc::RawClient::FunctionCall(kTakesForLost, 0);
+    while (CallBatch(connection, rpc::RawClient::kCallPath, [&] {
+      const rpc::Incarnation run{++last_run_};
+      if (last_run_ % 2 == 0) {
+        return MessageFrom(absl::GetFlag(FLAGS_member),
+                           rpc::WorkerId{absl::GetFlag(FLAGS_member_rank)}, run,
+                           body);
+      }
+      return MessageFrom(absl::StrCat("client", last_run_), rpc::WorkerId(),
+                         run, body);
+    })) {
+    }
+  }
+
+  void PlantReferences(net::RawHttp2& connection) {
+    const auto make_id = [this](bool own, v1::GlobalId& id) {
+      id.mutable_creator()->set_worker(own ? -1 : absl::GetFlag(FLAGS_rank));
+      id.mutable_creator()->set_incarnation(
+          static_cast<uint64_t>(own ? kOwnRun : victim_run_));
+      id.set_number(++last_id_);
+    };
+    while (
+        CallBatch(connection, "/hawser.v1.RRefService/Create",
+                  [&] {
+                    v1::CallRequest call;
+                    HAWSER_CHECK(call.ParseFromString(
+                        rpc::RawClient::FunctionCall(kTakesForLost, 0)));
+                    v1::RRefCreateRequest request;
+                    make_id(/*own=*/last_id_ % 2 == 0, *request.mutable_rref());
+                    make_id(/*own=*/last_id_ % 4 < 2, *request.mutable_fork());
+                    request.set_function(call.function());
+                    request.set_signature(call.signature());
+                    request.set_arguments(call.arguments().SerializeAsString());
+                    return ClientMessage(request.SerializeAsString());
+                  }) &&
+        CallBatch(connection, "/hawser.v1.RRefService/Control", [&] {
+          v1::RRefControlRequest request;
+          request.set_first_sequence(1);
+          for (int i = 0; i < 100; ++i) {
+            v1::RequestFork& fork =
+                *request.add_operations()->mutable_request_fork();
+            make_id(/*own=*/i % 2 == 0, *fork.mutable_rref());
+            make_id(/*own=*/i % 4 < 2, *fork.mutable_fork());
+          }
+          return ClientMessage(request.SerializeAsString());
+        })) {
+    }
+  }
+
+  // Makes 50 calls at once and awaits their ends. Returns false if the server
+  // closes the connection.
+  bool CallBatch(net::RawHttp2& connection, std::string_view path,
+                 absl::FunctionRef<std::string()> make_message) {
+    constexpr int kCalls = 50;
+    for (int i = 0; i < kCalls; ++i) {
+      if (!connection.SendCall(next_stream_, path, make_message()))
+        return false;
+      next_stream_ += 2;
+    }
+    Frame frame;
+    for (int ended = 0; ended < kCalls;) {
+      if (!connection.Await(FrameType::kHeaders, frame)) return false;
+      ended += (frame.flags & net::kEndStream) != 0 ? 1 : 0;
+    }
+    return true;
+  }
+
   void LeaveRepliesUnread(net::RawHttp2& connection) {
     for (uint32_t stream = 1; connection.SendCall(stream, path(), Request());
          stream += 2) {
@@ -200,8 +298,13 @@ class Attacker {
 
   const std::string address_;
   const std::string worker_;
+  const rpc::Incarnation victim_run_{absl::GetFlag(FLAGS_incarnation)};
   uint64_t server_incarnation_ = 0;
   uint64_t last_call_ = 0;
+  uint64_t last_run_ = 1 << 20;
+  uint64_t last_id_ = 0;
+  // Of the current connection.
+  uint32_t next_stream_ = 1;
 };
 
 }  // namespace

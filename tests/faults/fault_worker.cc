@@ -42,6 +42,7 @@
 #include "rpc/grpc/transport.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/transport/cancellation.h"
+#include "rref/rref_service.h"
 #include "store/open_store.h"
 #include "tests/faults/process_counts.h"
 #include "tests/faults/worker_functions.h"
@@ -238,6 +239,7 @@ int Run() {
   options.bind_address = absl::GetFlag(FLAGS_bind);
   options.advertise_address = absl::GetFlag(FLAGS_advertise);
   options.registry = &registry;
+  options.services.push_back(std::make_unique<rref::RRefService>());
   options.num_threads = 4;
   options.liveness = {
       .silent_limit = absl::GetFlag(FLAGS_silent_limit),
