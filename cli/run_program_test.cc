@@ -1,20 +1,12 @@
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "cli/testing/shell_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/program.h"
@@ -28,71 +20,6 @@ using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 constexpr char kHawser[] = "cli/hawser";
-
-// `hawser run` with `flags`, of a shell that runs `script`.
-std::unique_ptr<tests::Program> RunShell(std::vector<std::string> flags,
-                                         const std::string& script) {
-  flags.insert(flags.begin(), "run");
-  flags.insert(flags.end(), {"/bin/sh", "-c", script});
-  return std::make_unique<tests::Program>(kHawser, flags);
-}
-
-std::vector<std::string> Lines(const std::string& text) {
-  return absl::StrSplit(text, '\n', absl::SkipEmpty());
-}
-
-std::string Content(const std::filesystem::path& path) {
-  std::ostringstream content;
-  content << std::ifstream(path).rdbuf();
-  return content.str();
-}
-
-// A new directory.
-std::string NewDirectory() {
-  std::string path = testing::TempDir() + "/run_XXXXXX";
-  EXPECT_NE(mkdtemp(path.data()), nullptr);
-  return path;
-}
-
-// All processes of the machine whose command line contains `marker`.
-std::vector<pid_t> ProcessesWith(const std::string& marker) {
-  std::vector<pid_t> pids;
-  std::error_code error;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (Content(entry.path() / "cmdline").find(marker) != std::string::npos) {
-      pids.push_back(std::stoi(name));
-    }
-  }
-  return pids;
-}
-
-// A port of 127.0.0.1 that only programs which set SO_REUSEADDR can use.
-class Port {
- public:
-  explicit Port(bool listens = false) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
-    const int on = 1;
-    setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    if (listens) {
-      EXPECT_EQ(listen(fd_, 1), 0);
-    }
-    getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
-    number_ = ntohs(address.sin_port);
-  }
-  ~Port() { close(fd_); }
-  int number() const { return number_; }
-
- private:
-  const int fd_;
-  int number_ = 0;
-};
 
 TEST(RunProgramTest, ProcessesHaveTheEnvironmentOfTheirRank) {
   const auto program = RunShell(
@@ -282,100 +209,6 @@ TEST(RunProgramTest, WrongFlagExitsWithOne) {
   tests::Program nothing(kHawser, {"run", "--standalone"});
   EXPECT_EQ(nothing.Wait(), 1);
   EXPECT_THAT(nothing.Errors(), HasSubstr("the program is missing"));
-}
-
-// Two launchers that meet at `endpoint`.
-struct TwoNodes {
-  TwoNodes(const std::string& endpoint, const std::string& script,
-           std::vector<std::string> flags = {}) {
-    for (int i = 0; i < 2; ++i) {
-      std::vector<std::string> all = {
-          "--nnodes=2", absl::StrCat("--node-rank=", i),
-          "--rdzv-endpoint=" + endpoint, "--kill-delay=1"};
-      all.insert(all.end(), flags.begin(), flags.end());
-      launchers[i] = RunShell(std::move(all), script);
-    }
-  }
-  std::unique_ptr<tests::Program> launchers[2];
-};
-
-TEST(RunProgramTest, LaunchersOfTwoNodesRunOneJob) {
-  const Port port;
-  const std::string endpoints[] = {
-      absl::StrCat("127.0.0.1:", port.number()),
-      absl::StrCat("file://", NewDirectory(), "/store")};
-  for (const std::string& endpoint : endpoints) {
-    const TwoNodes nodes(endpoint,
-                         "echo $RANK/$WORLD_SIZE $GROUP_RANK/$GROUP_WORLD_SIZE "
-                         "$MASTER_PORT",
-                         {"--nproc-per-node=2", "--master-addr=127.0.0.1"});
-    std::vector<std::string> ports;
-    for (int i = 0; i < 2; ++i) {
-      EXPECT_EQ(nodes.launchers[i]->Wait(), 0) << nodes.launchers[i]->Errors();
-      const std::string output = nodes.launchers[i]->Output();
-      for (int rank = 2 * i; rank < 2 * i + 2; ++rank) {
-        EXPECT_THAT(output, HasSubstr(absl::StrCat("[rank ", rank, "] ", rank,
-                                                   "/4 ", i, "/2 ")));
-      }
-      for (const std::string& line : Lines(output)) {
-        ports.push_back(line.substr(line.rfind(' ')));
-      }
-    }
-    ASSERT_EQ(ports.size(), 4u);
-    EXPECT_THAT(ports, testing::Each(ports[0]));
-  }
-}
-
-TEST(RunProgramTest, FailureOnOneNodeRestartsAllNodesAndThenEndsThem) {
-  const TwoNodes nodes(absl::StrCat("file://", NewDirectory(), "/store"),
-                       "echo up $RANK $TORCHELASTIC_RESTART_COUNT; "
-                       "if [ $RANK = 1 ]; then echo cause; exit 7; fi; "
-                       "exec sleep 600",
-                       {"--max-restarts=1", "--master-addr=127.0.0.1"});
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(nodes.launchers[i]->Wait(std::chrono::seconds(60)), 7);
-    EXPECT_THAT(
-        nodes.launchers[i]->Errors(),
-        AllOf(HasSubstr("hawser: rank 1 (local rank 0)"),
-              HasSubstr("restart 1 of at most 1"), HasSubstr("    cause\n")));
-    EXPECT_THAT(nodes.launchers[i]->Output(),
-                HasSubstr(absl::StrCat("up ", i, " 1\n")));
-  }
-}
-
-TEST(RunProgramTest, SignalToOneLauncherEndsTheOther) {
-  const TwoNodes nodes(absl::StrCat("file://", NewDirectory(), "/store"),
-                       "echo up >&2; exec sleep 600",
-                       {"--max-restarts=3", "--master-addr=127.0.0.1"});
-  ASSERT_TRUE(nodes.launchers[0]->WaitForError("up"));
-  ASSERT_TRUE(nodes.launchers[1]->WaitForError("up"));
-  kill(nodes.launchers[1]->pid(), SIGTERM);
-  for (const auto& launcher : nodes.launchers) {
-    EXPECT_EQ(launcher->Wait(std::chrono::seconds(60)), 128 + SIGTERM);
-    EXPECT_THAT(launcher->Errors(), HasSubstr("the launcher of node 1 ("));
-  }
-}
-
-TEST(RunProgramTest, VanishedNodeIsNamed) {
-  const Port port;
-  // With the store in a file, and in the launcher that is killed.
-  const TwoNodes file(absl::StrCat("file://", NewDirectory(), "/store"),
-                      "echo up >&2; exec sleep 600",
-                      {"--max-restarts=3", "--master-addr=127.0.0.1"});
-  const TwoNodes tcp(absl::StrCat("127.0.0.1:", port.number()),
-                     "echo up >&2; exec sleep 600", {"--max-restarts=3"});
-  for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(file.launchers[i]->WaitForError("up"));
-    ASSERT_TRUE(tcp.launchers[i]->WaitForError("up"));
-  }
-  kill(file.launchers[1]->pid(), SIGKILL);
-  kill(tcp.launchers[0]->pid(), SIGKILL);
-  EXPECT_EQ(file.launchers[0]->Wait(std::chrono::seconds(60)), 1);
-  EXPECT_THAT(file.launchers[0]->Errors(),
-              AllOf(HasSubstr("node 1 ("), HasSubstr(" has vanished")));
-  EXPECT_EQ(tcp.launchers[1]->Wait(std::chrono::seconds(60)), 1);
-  EXPECT_THAT(tcp.launchers[1]->Errors(),
-              AllOf(HasSubstr("node 0 ("), HasSubstr("has vanished")));
 }
 
 }  // namespace

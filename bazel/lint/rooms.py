@@ -58,6 +58,7 @@ FLOORS = [
 # Rooms of tests and of what only tests use. They include from every floor; tests alone include them.
 TEST_ROOMS = [
     "async/testing",
+    "cli/testing",
     "collectives/nccl/testing",
     "collectives/testing",
     "data/tabular/testing",

@@ -76,11 +76,38 @@ absl::Status Session::AwaitChange(const std::vector<std::string>& keys,
   return absl::OkStatus();
 }
 
+absl::Status Session::CheckRankIsFree(
+    const std::string& session, SteadyClock::time_point known_since) const {
+  const std::string id = session.substr(0, session.find('\n'));
+  // The lease of a launcher that has ended lives for one lifetime, and its
+  // store may be late by another.
+  const auto certain =
+      known_since + absl::ToChronoNanoseconds(2 * options_.lease_lifetime);
+  if (id.empty() || id == id_ || SteadyClock::now() < certain) {
+    return absl::OkStatus();
+  }
+  const std::vector<std::string> lease = {
+      RunKey(absl::StrCat(id, "/running/", options_.node_rank))};
+  ASSIGN_OR_RETURN(const bool running, store_->Check(lease, kSlice));
+  if (!running) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrCat(
+      "another launcher runs as node ", options_.node_rank,
+      " of a job with the --rdzv-id \"", options_.run_id,
+      "\": start one launcher for each --node-rank, and give each job another "
+      "--rdzv-id"));
+}
+
 absl::Status Session::Gather() {
+  const auto begin = SteadyClock::now();
   const auto deadline = After(options_.join_timeout);
   const int num_nodes = options_.self.num_nodes;
   RETURN_IF_ERROR(Introduce());
   std::vector<std::string> keys = {RunKey("session")};
+  std::string earlier_session;
+  ASSIGN_OR_RETURN(const bool has_earlier, store_->Check(keys, kSlice));
+  if (has_earlier) {
+    ASSIGN_OR_RETURN(earlier_session, store_->Get(keys[0], kSlice));
+  }
   for (int i = 1; i < num_nodes; ++i) {
     keys.push_back(RunKey(absl::StrCat("hello/", i)));
     keys.push_back(Key(absl::StrCat("joined/", i)));
@@ -108,6 +135,13 @@ absl::Status Session::Gather() {
           "another launcher runs as node 0 with the same --rdzv-id: start one "
           "launcher for each --node-rank");
     }
+    if (const absl::Status free = CheckRankIsFree(earlier_session, begin);
+        !free.ok()) {
+      // So that launchers with other ranks find it too.
+      RETURN_IF_ERROR(
+          store_->Set(keys[0], earlier_session, options_.lease_lifetime));
+      return free;
+    }
     if (SteadyClock::now() >= deadline) {
       return absl::DeadlineExceededError(
           absl::StrCat("node ", absl::StrJoin(missing, ", "), " of ", num_nodes,
@@ -129,6 +163,7 @@ absl::Status Session::Gather() {
 }
 
 absl::Status Session::Enter() {
+  const auto begin = SteadyClock::now();
   const auto deadline = After(options_.join_timeout);
   RETURN_IF_ERROR(
       store_->Set(RunKey(absl::StrCat("hello/", options_.node_rank)), token_,
@@ -144,6 +179,7 @@ absl::Status Session::Enter() {
       id_ = tokens[0];
       break;
     }
+    RETURN_IF_ERROR(CheckRankIsFree(values[0], begin));
     if (SteadyClock::now() >= deadline) {
       return absl::DeadlineExceededError(absl::StrCat(
           "node 0 has not let node ", options_.node_rank, " join within ",

@@ -1,6 +1,7 @@
 #ifndef HAWSER_LAUNCH_RUN_SESSION_H_
 #define HAWSER_LAUNCH_RUN_SESSION_H_
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -40,9 +41,15 @@ struct SessionOptions {
 //      again, whenever a token changes (Gather).
 //   3. A node that finds its token there writes its description below the
 //      session id, and node 0 answers with those of all nodes (Enter).
-// Keys of an earlier job with the same run id are therefore never read: their
-// session id is another one, and their tokens are those of other launchers.
-// Each step is one read and one write for a node, and 2n for node 0.
+// Keys of an earlier job with the same run id are therefore never taken for
+// those of this one: their session id is another one, and their tokens are
+// those of other launchers. Each step is one read and one write for a node, and
+// 2n for node 0.
+//
+// A launcher with the rank of a node that runs already would wait for ever. So
+// each that waits looks whether the one that has its rank in the session which
+// "session" names renews its lease. That of a job that has ended is gone after
+// `lease_lifetime`.
 //
 // Thread-safe.
 class Session {
@@ -93,6 +100,12 @@ class Session {
   // Writes the description of this node.
   absl::Status Introduce();
   absl::Status TakeNodes(const std::string& text);
+  // kAlreadyExists once a launcher of another session has this node's rank,
+  // and renews its lease. `session` is a value of the key "session", known
+  // since `known_since`.
+  absl::Status CheckRankIsFree(
+      const std::string& session,
+      std::chrono::steady_clock::time_point known_since) const;
   // Waits until one of `keys` differs from its value in `known`, and updates
   // `known`; kDeadlineExceeded after half a second.
   absl::Status AwaitChange(const std::vector<std::string>& keys,

@@ -208,7 +208,11 @@ TEST(FileStoreCompactionTest, LeasesEndAfterCompactions) {
   while (!gone.ready()) EXPECT_THAT(writer->Set("other", value), IsOk());
   EXPECT_THAT(writer->WhenChanged({{"short", std::nullopt}}).Wait(), IsOk());
   EXPECT_THAT(reader->NumKeys(), IsOkAndHolds(2));
-  EXPECT_THAT(MustOpen({.path = dir.File()})->NumKeys(), IsOkAndHolds(2));
+  // The log has the rest that the lease had at the last compaction, which a
+  // store counts from when it reads it.
+  const auto late = MustOpen({.path = dir.File()});
+  EXPECT_THAT(late->WhenChanged({{"short", std::nullopt}}).Wait(), IsOk());
+  EXPECT_THAT(late->NumKeys(), IsOkAndHolds(2));
 }
 
 TEST(FileStoreCompactionTest, RenewalsKeepTheLogShort) {
