@@ -79,10 +79,13 @@ TEST(RunNodesTest, LaunchersOfTwoNodesRunOneJob) {
 }
 
 TEST(RunNodesTest, FailureOnOneNodeRestartsAllNodesAndThenEndsThem) {
-  const TwoNodes nodes(FileEndpoint(),
-                       "echo up $RANK $TORCHELASTIC_RESTART_COUNT; "
-                       "if [ $RANK = 1 ]; then echo cause; exit 7; fi; "
-                       "exec sleep 600",
+  // Rank 1 fails once rank 0 has come up.
+  const std::string script = absl::StrCat(
+      "echo up $RANK $TORCHELASTIC_RESTART_COUNT; up=", NewDirectory(),
+      "/$TORCHELASTIC_RESTART_COUNT; "
+      "if [ $RANK = 0 ]; then : > $up; exec sleep 600; fi; "
+      "until [ -e $up ]; do sleep 0.01; done; echo cause; exit 7");
+  const TwoNodes nodes(FileEndpoint(), script,
                        {"--max-restarts=1", "--master-addr=127.0.0.1"});
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(nodes.launchers[i]->Wait(std::chrono::seconds(60)), 7);
