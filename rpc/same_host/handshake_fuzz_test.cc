@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,7 +43,9 @@ struct World {
         [](const ipc::PeerProcess&, const std::optional<net::Identity>&) {
           return true;
         },
-        [](SameHostLink::Parts, std::optional<net::Identity>) {});
+        [this](SameHostLink::Parts, std::optional<net::Identity>) {
+          HAWSER_CHECK(is_proven) << "a link without a proof";
+        });
     acceptor_name = Admit().socket_name();
     name = absl::StrCat("hawser-fuzz-", getpid());
     door = *ipc::ListenAbstract(name);
@@ -57,27 +60,42 @@ struct World {
   const std::unique_ptr<ipc::EventLoop> loop = *ipc::EventLoop::Create({});
   std::shared_ptr<SameHostAcceptor> acceptor;
   std::string acceptor_name;
+  // Whether the client that greets has proven access to its memory.
+  std::atomic<bool> is_proven = false;
   // Socket name of the server simulated here.
   std::string name;
   fs::UniqueFd door;
 };
 
-// Makes a probe with the right value also have the right address.
+// Makes a probe with the right value, or nearly that, also have the right
+// address.
 void MakeGood(v1::MemoryProbe& probe) {
   static const uint64_t word = 42;
-  if (probe.value() == word) {
+  if (static_cast<uint8_t>(probe.value()) == word) {
     probe.set_address(reinterpret_cast<uintptr_t>(&word));
   }
+}
+
+// Whether this process, which is the peer, has the value where it says.
+bool IsProof(const v1::MemoryProbe& probe) {
+  static const std::shared_ptr<const ipc::PeerProcess> self =
+      *ipc::PeerProcess::Open(getpid(),
+                              *ipc::PeerProcess::StartTimeOf(getpid()));
+  uint64_t value = 0;
+  return self->Read(probe.address(), &value, sizeof(value)).ok() &&
+         value == probe.value();
 }
 
 // Acts as a client. The ticket and the probe of a parseable hello are made
 // valid, to get further in the handshake.
 void Greet(World& world, std::string_view input) {
   std::string bytes(input);
+  world.is_proven = false;
   if (v1::SameHostHello hello; hello.ParseFromString(bytes)) {
     // Each ticket is used, since only a few may be outstanding.
     hello.set_ticket(world.Admit().ticket());
     MakeGood(*hello.mutable_probe());
+    world.is_proven = IsProof(hello.probe());
     bytes = hello.SerializeAsString();
   }
   const fs::UniqueFd socket = *ipc::ConnectAbstract(world.acceptor_name);
@@ -99,8 +117,11 @@ void Welcome(World& world, std::string_view input) {
   open.set_socket_name(world.name);
   async::Promise<void> ended;
   const async::Future<void> done = ended.future();
+  bool is_proven = false;
   ConnectSameHost(world.loop.get(), open, size_t{1} << 20,
-                  [&](const absl::StatusOr<SameHostLink::Parts>&) {
+                  [&](const absl::StatusOr<SameHostLink::Parts>& parts) {
+                    HAWSER_CHECK(!parts.ok() || is_proven)
+                        << "a link without a proof";
                     ended.Set(absl::OkStatus());
                   });
   pollfd waiting{.fd = world.door.get(), .events = POLLIN, .revents = 0};
@@ -112,6 +133,7 @@ void Welcome(World& world, std::string_view input) {
   std::string bytes(input);
   if (v1::SameHostWelcome welcome; welcome.ParseFromString(bytes)) {
     MakeGood(*welcome.mutable_probe());
+    is_proven = IsProof(welcome.probe());
     bytes = welcome.SerializeAsString();
   }
   const int sent[] = {memory->second.get(), world.loop->doorbell()};
