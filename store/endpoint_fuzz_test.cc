@@ -11,6 +11,9 @@
 namespace {
 
 void CheckEndpoint(const hawser::store::Endpoint& endpoint) {
+  HAWSER_CHECK(!endpoint.host.empty() && endpoint.port >= 0 &&
+               endpoint.port <= 65535)
+      << ToString(endpoint);
   const auto again = hawser::store::ParseEndpoint(ToString(endpoint));
   HAWSER_CHECK(again.ok() && *again == endpoint) << ToString(endpoint);
 }

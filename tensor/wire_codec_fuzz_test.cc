@@ -26,6 +26,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!tensor.ok()) return 0;
   HAWSER_CHECK(tensor->byte_size() == static_cast<int64_t>(elements.size()))
       << tensor->ToString();
+  if (tensor->dtype() == hawser::tensor::DType::kBool) {
+    const auto* const bools = static_cast<const uint8_t*>(tensor->raw_data());
+    HAWSER_CHECK(std::all_of(bools, bools + tensor->byte_size(),
+                             [](uint8_t value) { return value <= 1; }))
+        << tensor->ToString();
+  }
   const hawser::v1::TensorHeader again =
       hawser::tensor::ToHeader(*tensor, header.requires_grad());
   HAWSER_CHECK(again.dtype() == header.dtype() &&

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -19,13 +19,16 @@ namespace {
 
 using ::hawser::rpc::Payload;
 
-// `bytes` in chunks of `chunk_bytes`.
-Payload Split(const std::shared_ptr<const std::string>& bytes,
-              size_t chunk_bytes) {
+// `bytes` in chunks of `chunk_bytes`, each in memory of its own, so that the
+// sanitizer sees a read past the end of one.
+Payload Split(std::span<const uint8_t> bytes, size_t chunk_bytes) {
   Payload payload;
-  for (size_t at = 0; at < bytes->size(); at += chunk_bytes) {
-    payload.Append(bytes, bytes->data() + at,
-                   std::min(chunk_bytes, bytes->size() - at));
+  while (!bytes.empty()) {
+    const size_t size = std::min(chunk_bytes, bytes.size());
+    const auto chunk = std::make_shared<const std::vector<uint8_t>>(
+        bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+    payload.Append(chunk, chunk->data(), size);
+    bytes = bytes.subspan(size);
   }
   return payload;
 }
@@ -35,8 +38,7 @@ Payload Split(const std::shared_ptr<const std::string>& bytes,
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // The first byte is the size of chunks.
   if (size == 0) return 0;
-  const auto bytes = std::make_shared<const std::string>(
-      reinterpret_cast<const char*>(data + 1), size - 1);
+  const std::span<const uint8_t> bytes(data + 1, size - 1);
   absl::StatusOr<hawser::rpc::IncomingMessage> message =
       hawser::rpc::IncomingMessage::Parse(
           Split(bytes, std::max<size_t>(1, data[0])));
@@ -53,6 +55,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     tensor_bytes += static_cast<uint64_t>(tensor.byte_size());
   }
   HAWSER_CHECK(tensor_bytes == message->tensor_bytes() &&
-               tensor_bytes <= bytes->size());
+               tensor_bytes <= bytes.size());
   return 0;
 }

@@ -1,5 +1,6 @@
 // Fuzz test: parses arbitrary text as the header of a safetensors file.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -27,5 +28,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       hawser::tensor::internal::ParseSafetensorsHeader(*json, data_bytes);
   HAWSER_CHECK(again.ok()) << again.status();
   HAWSER_CHECK(again->metadata == header->metadata);
+  HAWSER_CHECK(std::equal(again->entries.begin(), again->entries.end(),
+                          header->entries.begin(), header->entries.end(),
+                          [](const auto& a, const auto& b) {
+                            return a.name == b.name && a.dtype == b.dtype &&
+                                   a.shape == b.shape && a.begin == b.begin &&
+                                   a.end == b.end;
+                          }))
+      << *json;
   return 0;
 }

@@ -1,5 +1,6 @@
 // Any bytes as the description of a table: what is accepted is written as it
-// was read, and gives rates that are numbers from 0 on.
+// was read, and gives each key range options of its own, and rates that are
+// numbers from 0 on.
 
 #include <cmath>
 #include <cstddef>
@@ -33,6 +34,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       RowOptionsByKey::Create(*spec);
   // Of a rule that this process does not have.
   if (!options.ok()) return 0;
+  // Index 0 is that of the table.
+  for (size_t i = 0; i < spec->key_ranges.size(); ++i) {
+    const KeyRange& range = spec->key_ranges[i];
+    HAWSER_CHECK((*options)->Of(range.first).index == i + 1) << range.first;
+    HAWSER_CHECK((*options)->Of(range.last).index == i + 1) << range.last;
+  }
   for (const int64_t step :
        {int64_t{0}, int64_t{1}, int64_t{1} << 40, int64_t{1} << 60}) {
     for (const PushRate& push :

@@ -4,12 +4,14 @@
 // The first byte of the input chooses: 0, the rest is the file; else the rest
 // is records for the file: kind (1 byte), length of the body (2 bytes), body.
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <span>
 #include <string>
 
@@ -73,15 +75,18 @@ class ReplayChecks final : public hawser::ps::PushLog::Replayer {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  static const std::string path = [] {
-    const char* directory = std::getenv("TEST_TMPDIR");
-    return absl::StrCat(directory == nullptr ? "/tmp" : directory, "/fuzzed");
-  }();
+  // In memory, as each run writes it twice.
+  static const int file = memfd_create("fuzzed", 0);
+  static const std::string path = absl::StrCat("/proc/self/fd/", file);
   const std::span<const uint8_t> rest(data + 1, size - 1);
   const auto write = [&](const char* magic) {
-    std::ofstream(path, std::ios::binary)
-        << (data[0] == 0 ? std::string(rest.begin(), rest.end())
-                         : WithChecksums(rest, magic));
+    const std::string bytes = data[0] == 0
+                                  ? std::string(rest.begin(), rest.end())
+                                  : WithChecksums(rest, magic);
+    HAWSER_CHECK(ftruncate(file, 0) == 0 &&
+                 pwrite(file, bytes.data(), bytes.size(), 0) ==
+                     static_cast<ssize_t>(bytes.size()))
+        << "memfd";
   };
   const hawser::ps::TableSpec spec{
       .name = "t",
@@ -90,7 +95,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       .retention = {.ttl = absl::Hours(1), .max_rows = 1000}};
 
   write("HWSRTBL1");
-  const auto table = *hawser::ps::SparseTable::Create(spec, {});
+  // Few partitions, as each run makes new tables.
+  const auto table =
+      *hawser::ps::SparseTable::Create(spec, {.num_partitions = 1});
   const absl::Status status = hawser::ps::ReadTableFiles({{path}}, *table);
   HAWSER_CHECK(status.ok() || absl::IsDataLoss(status) ||
                absl::IsInvalidArgument(status))
@@ -98,13 +105,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::string base = [&] {
     const auto empty =
         *hawser::ps::SparseTable::Create(spec, {.num_partitions = 2});
-    const std::string base_path = path + "_base";
+    const char* const directory = std::getenv("TEST_TMPDIR");
+    const std::string base_path =
+        absl::StrCat(directory == nullptr ? "/tmp" : directory, "/base");
     HAWSER_CHECK(
         hawser::ps::WriteTableFile(*empty, {.snapshot = 1}, base_path).ok())
         << base_path;
     return base_path;
   }();
-  const auto other = *hawser::ps::SparseTable::Create(spec, {});
+  const auto other =
+      *hawser::ps::SparseTable::Create(spec, {.num_partitions = 2});
   const absl::Status chain = hawser::ps::ReadTableFiles({{base, path}}, *other);
   HAWSER_CHECK(chain.ok() || absl::IsDataLoss(chain) ||
                absl::IsInvalidArgument(chain))

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "async/check.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 #include "rpc/grpc/call_stream/frames.h"
 #include "rpc/link/message_link.h"
@@ -38,22 +40,35 @@ void CheckFrames(std::string_view bytes) {
   }
 }
 
-void CheckFragment(std::string_view bytes) {
-  // Split in two slices.
-  const size_t half = bytes.size() / 2;
+// In two slices, of which the first has `first` bytes at most.
+void CheckFragment(std::string_view bytes, size_t first) {
+  first = std::min(first, bytes.size());
   const std::optional<ReceivedFragment> received = ParseFragmentMessage(
-      {::grpc::Slice(bytes.data(), half),
-       ::grpc::Slice(bytes.data() + half, bytes.size() - half)});
+      {::grpc::Slice(bytes.data(), first),
+       ::grpc::Slice(bytes.data() + first, bytes.size() - first)});
   if (!received.has_value()) return;
-  HAWSER_CHECK(received->fragment.Length() < bytes.size());
+  // All behind the head, and nothing of it.
+  std::vector<::grpc::Slice> slices;
+  HAWSER_CHECK(received->fragment.Dump(&slices).ok());
+  std::string fragment;
+  for (const ::grpc::Slice& slice : slices) {
+    fragment.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  HAWSER_CHECK(fragment.size() < bytes.size() && bytes.ends_with(fragment));
+  const ::grpc::Slice whole(fragment);
+  HAWSER_CHECK(ToFragmentMessage(received->call, ::grpc::ByteBuffer(&whole, 1))
+                   .Length() <= bytes.size());
 }
 
 }  // namespace
 }  // namespace hawser::rpc
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  // The first byte splits the rest into slices, within its head.
+  if (size == 0) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data + 1),
+                               size - 1);
   hawser::rpc::CheckFrames(bytes);
-  hawser::rpc::CheckFragment(bytes);
+  hawser::rpc::CheckFragment(bytes, data[0] % 32);
   return 0;
 }
