@@ -11,10 +11,18 @@ Each test that is named must pass without the mutant (other suites show that)
 and must fail, or run into its time limit, with it. A mutant whose tests pass
 has survived: the test is missing, or does not look.
 
-Usage: tests/mutants/run.py [--part=K/N] [NAME...]
+The mutants of fuzz_patches/ are for fuzz targets instead, which must find them
+within their 20 s:
+
+    # fuzz: //store:endpoint_fuzz_test
+
+These targets run with --config=fuzz, which needs clang.
+
+Usage: tests/mutants/run.py [--fuzz] [--part=K/N] [NAME...]
 
 Without names it runs all of them, or with --part each Nth one from the Kth on.
 --part=turn/N takes K from the number of commits, so that each N commits run all.
+--fuzz takes the mutants from fuzz_patches/.
 The sources are changed in place, and must be unchanged at the start; they are
 restored at the end, also after an interruption. Prints a line for each mutant.
 Exit code: 0 if all were noticed, 1 otherwise, 2 for a wrong usage.
@@ -28,7 +36,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATCHES = ROOT / "tests" / "mutants" / "patches"
+MUTANTS = ROOT / "tests" / "mutants"
 # Of a test; a mutant may make it wait for ever.
 TEST_TIMEOUT_S = 120
 
@@ -40,20 +48,25 @@ def git(*arguments):
 
 
 def mutant_tests(patch):
-    """Returns the tests that the patch names."""
+    """Returns the tests and the fuzz targets that the patch names."""
     head = patch.read_text().split("\n--- ", 1)[0]
     if not re.search(r"^# what: \S.*\.$", head, re.MULTILINE):
         raise ValueError(f"{patch.name}: no line '# what: ... .' before the patch")
     tests = re.findall(r"^# test: (//\S+)$", head, re.MULTILINE)
-    if not tests:
-        raise ValueError(f"{patch.name}: no line '# test: //...' before the patch")
-    return tests
+    fuzz_targets = re.findall(r"^# fuzz: (//\S+)$", head, re.MULTILINE)
+    if not tests and not fuzz_targets:
+        raise ValueError(
+            f"{patch.name}: no line '# test: //...' or '# fuzz: //...' before the patch"
+        )
+    return tests, fuzz_targets
 
 
-def survivors(tests):
+def survivors(tests, *options):
     """Runs the tests; returns a text for each that does not notice the mutant."""
+    if not tests:
+        return []
     command = ["./bazelw", "test", "-k", f"--test_timeout={TEST_TIMEOUT_S}"]
-    command += ["--test_output=summary", "--test_tag_filters=", *tests]
+    command += ["--test_output=summary", "--test_tag_filters=", *options, *tests]
     run = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -77,20 +90,20 @@ def survivors(tests):
 
 def run_mutant(patch):
     """Returns a text for each test that does not notice the mutant."""
-    tests = mutant_tests(patch)
+    tests, fuzz_targets = mutant_tests(patch)
     applied = git("apply", str(patch))
     if applied.returncode != 0:
         return [f"does not apply: {applied.stderr.strip()}"]
     try:
-        return survivors(tests)
+        return survivors(tests) + survivors(fuzz_targets, "--config=fuzz")
     finally:
         reverted = git("apply", "-R", str(patch))
         if reverted.returncode != 0:
             sys.exit(f"cannot restore the sources: {reverted.stderr}")
 
 
-def chosen(names, part):
-    patches = sorted(PATCHES.glob("*.patch"))
+def chosen(folder, names, part):
+    patches = sorted((MUTANTS / folder).glob("*.patch"))
     if names:
         unknown = set(names) - {patch.stem for patch in patches}
         if unknown:
@@ -111,11 +124,13 @@ def chosen(names, part):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--fuzz", action="store_true", help="those of fuzz_patches/")
     parser.add_argument("--part", help="K/N or turn/N")
     parser.add_argument("names", nargs="*", metavar="NAME")
     arguments = parser.parse_args()
     try:
-        patches = chosen(arguments.names, arguments.part)
+        folder = "fuzz_patches" if arguments.fuzz else "patches"
+        patches = chosen(folder, arguments.names, arguments.part)
         for patch in patches:
             mutant_tests(patch)
     except ValueError as error:
