@@ -158,6 +158,10 @@ absl::StatusOr<Context::Participation> Context::JoinPass(
     absl::FunctionRef<std::shared_ptr<BackwardPassTransport>()>
         make_transport) {
   const BackwardPassId& id = options.id;
+  // As that of a root without an ended pass.
+  if (id.number == 0) {
+    return absl::InvalidArgumentError("backward passes count from 1, not 0");
+  }
   std::shared_ptr<BackwardPass> created;
   while (true) {
     std::shared_ptr<BackwardPass> running;

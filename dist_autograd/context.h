@@ -105,6 +105,7 @@ class Context final : public GradientSender,
   // that is not started, or, for late messages, the one that has ended
   // successfully.
   //
+  //   kInvalidArgument     its number is 0.
   //   kAborted             it is older than another pass of its root worker.
   //   kFailedPrecondition  a pass of another worker is running, or after
   //                        Release.

@@ -259,6 +259,14 @@ TEST_F(ContextBackwardPassTest, PassRefusedBeforeItArrivesStaysRefused) {
 }
 
 // A peer may name roots that do not exist.
+TEST_F(ContextBackwardPassTest, PassesCountFromOne) {
+  const auto invalid = StatusIs(absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Join(3, 0), invalid);
+  context_->RefusePass({context_->id(), RunWithId(3), 0},
+                       absl::AbortedError("refused"));
+  EXPECT_THAT(Join(3, 0), invalid);
+}
+
 TEST_F(ContextBackwardPassTest, RefusedPassesOfTooManyRootsAreForgotten) {
   const int num_roots = 2 * static_cast<int>(Context::kMaxRoots);
   for (int root = 1; root <= num_roots; ++root) {
