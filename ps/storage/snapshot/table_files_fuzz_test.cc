@@ -3,6 +3,8 @@
 //
 // The first byte of the input chooses: 0, the rest is the file; else the rest
 // is records for the file: kind (1 byte), length of the body (2 bytes), body.
+// With 2 the header of an increment comes before them, with 3 that of a whole
+// file, so that the input is what follows.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,8 +14,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -29,7 +33,26 @@
 
 namespace {
 
-std::string WithChecksums(std::span<const uint8_t> input, const char* magic) {
+// The header of a file of `table` as a record of the input.
+std::string HeaderOf(const hawser::ps::SparseTable& table,
+                     std::optional<hawser::ps::SnapshotBase> base) {
+  const std::string body =
+      hawser::ps::ToProto(
+          hawser::ps::TableFileInfo{
+              .snapshot = 2,
+              .spec = table.spec(),
+              .shards = table.shards(),
+              .num_partitions = static_cast<int64_t>(table.num_partitions()),
+              .base = std::move(base)})
+          .SerializeAsString();
+  return absl::StrCat(std::string{'\1', static_cast<char>(body.size() & 0xff),
+                                  static_cast<char>(body.size() >> 8)},
+                      body);
+}
+
+std::string WithChecksums(const std::string& text, const char* magic) {
+  std::span<const uint8_t> input(reinterpret_cast<const uint8_t*>(text.data()),
+                                 text.size());
   std::string file = magic;
   while (input.size() >= 3) {
     const size_t length =
@@ -75,29 +98,40 @@ class ReplayChecks final : public hawser::ps::PushLog::Replayer {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  // In memory, as each run writes it twice.
-  static const int file = memfd_create("fuzzed", 0);
-  static const std::string path = absl::StrCat("/proc/self/fd/", file);
-  const std::span<const uint8_t> rest(data + 1, size - 1);
-  const auto write = [&](const char* magic) {
-    const std::string bytes = data[0] == 0
-                                  ? std::string(rest.begin(), rest.end())
-                                  : WithChecksums(rest, magic);
-    HAWSER_CHECK(ftruncate(file, 0) == 0 &&
-                 pwrite(file, bytes.data(), bytes.size(), 0) ==
-                     static_cast<ssize_t>(bytes.size()))
-        << "memfd";
-  };
   const hawser::ps::TableSpec spec{
       .name = "t",
       .width = 2,
       .rule = {"Adagrad", {{"lr", 0.1}}},
       .retention = {.ttl = absl::Hours(1), .max_rows = 1000}};
 
-  write("HWSRTBL1");
   // Few partitions, as each run makes new tables.
   const auto table =
       *hawser::ps::SparseTable::Create(spec, {.num_partitions = 1});
+  const auto other =
+      *hawser::ps::SparseTable::Create(spec, {.num_partitions = 2});
+  static const std::string whole_header = HeaderOf(*other, std::nullopt);
+  static const std::string increment_header =
+      HeaderOf(*other, hawser::ps::SnapshotBase{"base", 1, 1});
+
+  // In memory, as each run writes it twice.
+  static const int file = memfd_create("fuzzed", 0);
+  static const std::string path = absl::StrCat("/proc/self/fd/", file);
+  const std::string rest(reinterpret_cast<const char*>(data + 1), size - 1);
+  const auto write = [&](const char* magic) {
+    const std::string bytes =
+        data[0] == 0 ? rest
+                     : WithChecksums((data[0] == 2   ? increment_header
+                                      : data[0] == 3 ? whole_header
+                                                     : std::string()) +
+                                         rest,
+                                     magic);
+    HAWSER_CHECK(ftruncate(file, 0) == 0 &&
+                 pwrite(file, bytes.data(), bytes.size(), 0) ==
+                     static_cast<ssize_t>(bytes.size()))
+        << "memfd";
+  };
+
+  write("HWSRTBL1");
   const absl::Status status = hawser::ps::ReadTableFiles({{path}}, *table);
   HAWSER_CHECK(status.ok() || absl::IsDataLoss(status) ||
                absl::IsInvalidArgument(status))
@@ -113,8 +147,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         << base_path;
     return base_path;
   }();
-  const auto other =
-      *hawser::ps::SparseTable::Create(spec, {.num_partitions = 2});
   const absl::Status chain = hawser::ps::ReadTableFiles({{base, path}}, *other);
   HAWSER_CHECK(chain.ok() || absl::IsDataLoss(chain) ||
                absl::IsInvalidArgument(chain))
