@@ -108,6 +108,7 @@ void TrainingWorkload::Add(const Branch& branch, Expected& expected) {
 
 async::Future<void> TrainingWorkload::Train(Run run, Plan plan) {
   const Operation operation(this);
+  plan.workers = RunningWorkers();
   rpc::Agent* agent = Running(run);
   CO_ASSIGN_OR_RETURN(const std::shared_ptr<dist_autograd::Engine> engine,
                       dist_autograd::EngineOf(*agent));
@@ -254,7 +255,7 @@ void TrainingWorkload::CheckGradients(const Run& run, const Plan& plan,
     const auto engine = dist_autograd::EngineOf(*owner);
     const auto there = (*engine)->FindContext(context.id());
     if (!there.ok()) {
-      OnCutOff();
+      OnCutOff(plan.workers);
       continue;
     }
     const Tensor gradient = (*there)->gradient(ledger_.Find(number));
@@ -314,13 +315,19 @@ void TrainingWorkload::CheckEnds() {
   }
 }
 
-void TrainingWorkload::OnCutOff() {
+void TrainingWorkload::OnCutOff(const std::vector<Run>& workers_at_begin) {
+  std::vector<Run> all = RunningWorkers();
+  all.insert(all.end(), workers_at_begin.begin(), workers_at_begin.end());
+  cut_offs_.push_back(std::move(all));
+}
+
+std::vector<TrainingWorkload::Run> TrainingWorkload::RunningWorkers() const {
   std::vector<Run> all;
   for (int i = 0; i < job_->num_workers(); ++i) {
     const rpc::Agent* const agent = job_->agent(i);
     if (agent != nullptr) all.push_back({i, agent->info().incarnation});
   }
-  cut_offs_.push_back(std::move(all));
+  return all;
 }
 
 }  // namespace hawser::tests

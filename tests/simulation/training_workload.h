@@ -109,6 +109,8 @@ class TrainingWorkload {
     int steps = 0;
     // Whether an error is a violation.
     bool must_succeed = false;
+    // Those that ran when the training began.
+    std::vector<Run> workers = {};
   };
   // The gradients of one pass.
   struct Expected {
@@ -149,7 +151,8 @@ class TrainingWorkload {
                       const Tensor& input, const Expected& expected, int ok,
                       int failed);
   // A context has ended while its trainer uses it.
-  void OnCutOff();
+  void OnCutOff(const std::vector<Run>& workers_at_begin);
+  std::vector<Run> RunningWorkers() const;
   void CheckGradient(const std::string& what, double gradient, double expected,
                      int ok, int failed);
   // Fails unless `status` can follow from a fault.
@@ -169,9 +172,9 @@ class TrainingWorkload {
   int64_t next_slot_ = 0;
   int64_t num_operations_ = 0;
   std::set<rpc::Incarnation> ended_;
-  // The workers at each time that a context had ended on an owner while its
-  // trainer used it: a worker took the trainer for lost, and one of the two is
-  // lost.
+  // For each context that had ended on an owner while its trainer used it, the
+  // workers when it began and when that was found: one of them took the trainer
+  // for lost, and one of the two is lost or has left.
   std::vector<std::vector<Run>> cut_offs_;
   // Handles may outlive agents.
   std::vector<Held> held_;
