@@ -26,7 +26,6 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
-#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "async/check.h"
 #include "grpcpp/client_context.h"
@@ -206,87 +205,80 @@ class Attacker {
     }
   }
 
-  void RepeatWaits(net::RawHttp2& connection) const {
+  void RepeatWaits(net::RawHttp2& connection) {
     v1::StoreWaitRequest request;
     request.set_server_incarnation(server_incarnation_);
     for (int i = 0; i < 500; ++i) request.add_keys(kKey);
     const std::string message = request.SerializeAsString();
-    Frame frame;
-    for (uint32_t stream = 1;
-         connection.SendCall(stream, "/hawser.v1.Store/Wait", message);
-         stream += 2) {
-      do {
-        if (!connection.Await(FrameType::kHeaders, frame)) return;
-      } while ((frame.flags & net::kEndStream) == 0);
+    while (CallAndAwait(connection, "/hawser.v1.Store/Wait", message)) {
     }
   }
 
   // Calls from ever new senders.
   void ForgeSenders(net::RawHttp2& connection) {
     const std::string body = rpc::RawClient::FunctionCall(kTakesForLost, 0);
-    while (CallBatch(connection, rpc::RawClient::kCallPath, [&] {
+    std::string message;
+    do {
       const rpc::Incarnation run{++last_run_};
-      if (last_run_ % 2 == 0) {
-        return MessageFrom(absl::GetFlag(FLAGS_member),
-                           rpc::WorkerId{absl::GetFlag(FLAGS_member_rank)}, run,
-                           body);
-      }
-      return MessageFrom(absl::StrCat("client", last_run_), rpc::WorkerId(),
-                         run, body);
-    })) {
-    }
+      message =
+          last_run_ % 2 == 0
+              ? MessageFrom(absl::GetFlag(FLAGS_member),
+                            rpc::WorkerId{absl::GetFlag(FLAGS_member_rank)},
+                            run, body)
+              : MessageFrom(absl::StrCat("client", last_run_), rpc::WorkerId(),
+                            run, body);
+    } while (CallAndAwait(connection, rpc::RawClient::kCallPath, message));
   }
 
   void PlantReferences(net::RawHttp2& connection) {
-    const auto make_id = [this](bool own, v1::GlobalId& id) {
-      id.mutable_creator()->set_worker(own ? -1 : absl::GetFlag(FLAGS_rank));
-      id.mutable_creator()->set_incarnation(
-          static_cast<uint64_t>(own ? kOwnRun : victim_run_));
-      id.set_number(++last_id_);
-    };
     while (
-        CallBatch(connection, "/hawser.v1.RRefService/Create",
-                  [&] {
-                    v1::CallRequest call;
-                    HAWSER_CHECK(call.ParseFromString(
-                        rpc::RawClient::FunctionCall(kTakesForLost, 0)));
-                    v1::RRefCreateRequest request;
-                    make_id(/*own=*/last_id_ % 2 == 0, *request.mutable_rref());
-                    make_id(/*own=*/last_id_ % 4 < 2, *request.mutable_fork());
-                    request.set_function(call.function());
-                    request.set_signature(call.signature());
-                    request.set_arguments(call.arguments().SerializeAsString());
-                    return ClientMessage(request.SerializeAsString());
-                  }) &&
-        CallBatch(connection, "/hawser.v1.RRefService/Control", [&] {
-          v1::RRefControlRequest request;
-          request.set_first_sequence(1);
-          for (int i = 0; i < 100; ++i) {
-            v1::RequestFork& fork =
-                *request.add_operations()->mutable_request_fork();
-            make_id(/*own=*/i % 2 == 0, *fork.mutable_rref());
-            make_id(/*own=*/i % 4 < 2, *fork.mutable_fork());
-          }
-          return ClientMessage(request.SerializeAsString());
-        })) {
+        CallAndAwait(connection, "/hawser.v1.RRefService/Create", Creation()) &&
+        CallAndAwait(connection, "/hawser.v1.RRefService/Control", Copies())) {
     }
   }
 
-  // Makes 50 calls at once and awaits their ends. Returns false if the server
-  // closes the connection.
-  bool CallBatch(net::RawHttp2& connection, std::string_view path,
-                 absl::FunctionRef<std::string()> make_message) {
-    constexpr int kCalls = 50;
-    for (int i = 0; i < kCalls; ++i) {
-      if (!connection.SendCall(next_stream_, path, make_message()))
-        return false;
-      next_stream_ += 2;
+  // A new id, of a reference or a copy.
+  void MakeId(bool own, v1::GlobalId& id) {
+    id.mutable_creator()->set_worker(own ? -1 : absl::GetFlag(FLAGS_rank));
+    id.mutable_creator()->set_incarnation(
+        static_cast<uint64_t>(own ? kOwnRun : victim_run_));
+    id.set_number(++last_id_);
+  }
+
+  std::string Creation() {
+    v1::CallRequest call;
+    HAWSER_CHECK(
+        call.ParseFromString(rpc::RawClient::FunctionCall(kTakesForLost, 0)));
+    v1::RRefCreateRequest request;
+    MakeId(/*own=*/last_id_ % 3 != 0, *request.mutable_rref());
+    MakeId(/*own=*/last_id_ % 5 != 0, *request.mutable_fork());
+    request.set_function(call.function());
+    request.set_signature(call.signature());
+    request.set_arguments(call.arguments().SerializeAsString());
+    return ClientMessage(request.SerializeAsString());
+  }
+
+  std::string Copies() {
+    v1::RRefControlRequest request;
+    request.set_first_sequence(1);
+    for (int i = 0; i < 100; ++i) {
+      v1::RequestFork& fork = *request.add_operations()->mutable_request_fork();
+      MakeId(/*own=*/i % 2 == 0, *fork.mutable_rref());
+      MakeId(/*own=*/i % 4 < 2, *fork.mutable_fork());
     }
+    return ClientMessage(request.SerializeAsString());
+  }
+
+  // Makes a call and awaits its end. Returns false if the server closes the
+  // connection.
+  bool CallAndAwait(net::RawHttp2& connection, std::string_view path,
+                    const std::string& message) {
+    if (!connection.SendCall(next_stream_, path, message)) return false;
+    next_stream_ += 2;
     Frame frame;
-    for (int ended = 0; ended < kCalls;) {
+    do {
       if (!connection.Await(FrameType::kHeaders, frame)) return false;
-      ended += (frame.flags & net::kEndStream) != 0 ? 1 : 0;
-    }
+    } while ((frame.flags & net::kEndStream) == 0);
     return true;
   }
 

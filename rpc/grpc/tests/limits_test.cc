@@ -31,6 +31,14 @@
 #include "rpc/transport/payload.h"
 #include "telemetry/process_memory.h"
 
+#ifdef __SANITIZE_ADDRESS__
+// Tests await the return of memory, of which ASan otherwise keeps 256 MiB.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+extern "C" const char* __asan_default_options() {
+  return "quarantine_size_mb=32";
+}
+#endif
+
 namespace hawser::rpc {
 namespace {
 
