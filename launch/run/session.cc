@@ -135,7 +135,7 @@ absl::Status Session::Gather() {
           "another launcher runs as node 0 with the same --rdzv-id: start one "
           "launcher for each --node-rank");
     }
-    if (const absl::Status free = CheckRankIsFree(earlier_session, begin);
+    if (absl::Status free = CheckRankIsFree(earlier_session, begin);
         !free.ok()) {
       // So that launchers with other ranks find it too.
       RETURN_IF_ERROR(
