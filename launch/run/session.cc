@@ -88,8 +88,9 @@ absl::Status Session::CheckRankIsFree(
   }
   const std::vector<std::string> lease = {
       RunKey(absl::StrCat(id, "/running/", options_.node_rank))};
-  ASSIGN_OR_RETURN(const bool running, store_->Check(lease, kSlice));
-  if (!running) return absl::OkStatus();
+  const absl::StatusOr<bool> running = store_->Check(lease, kSlice);
+  // A store that is late is asked again.
+  if (!running.ok() || !*running) return absl::OkStatus();
   return absl::AlreadyExistsError(absl::StrCat(
       "another launcher runs as node ", options_.node_rank,
       " of a job with the --rdzv-id \"", options_.run_id,
@@ -104,9 +105,11 @@ absl::Status Session::Gather() {
   RETURN_IF_ERROR(Introduce());
   std::vector<std::string> keys = {RunKey("session")};
   std::string earlier_session;
-  ASSIGN_OR_RETURN(const bool has_earlier, store_->Check(keys, kSlice));
+  ASSIGN_OR_RETURN(const bool has_earlier,
+                   store_->Check(keys, options_.lease_lifetime));
   if (has_earlier) {
-    ASSIGN_OR_RETURN(earlier_session, store_->Get(keys[0], kSlice));
+    ASSIGN_OR_RETURN(earlier_session,
+                     store_->Get(keys[0], options_.lease_lifetime));
   }
   for (int i = 1; i < num_nodes; ++i) {
     keys.push_back(RunKey(absl::StrCat("hello/", i)));
