@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "async/testing/status_matchers.h"
 #include "cli/testing/shell_run.h"
@@ -191,6 +192,12 @@ TEST(RunNodesTest, LaunchersMeetOverTls) {
                        const std::string& endpoint) {
     with_files(issuer.Issue(absl::StrCat("node", node)));
     return RunNode(node, endpoint, "echo up $RANK", {});
+  };
+  const absl::Cleanup without_files = [] {
+    for (const char* name :
+         {"HAWSER_TLS_CA", "HAWSER_TLS_CERT", "HAWSER_TLS_KEY"}) {
+      unsetenv(name);
+    }
   };
   const Port port;
   const std::string endpoint = absl::StrCat("127.0.0.1:", port.number());

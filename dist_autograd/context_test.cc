@@ -258,7 +258,6 @@ TEST_F(ContextBackwardPassTest, PassRefusedBeforeItArrivesStaysRefused) {
   EXPECT_EQ(context_->pass(), nullptr);
 }
 
-// A peer may name roots that do not exist.
 TEST_F(ContextBackwardPassTest, PassesCountFromOne) {
   const auto invalid = StatusIs(absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(Join(3, 0), invalid);
@@ -267,6 +266,7 @@ TEST_F(ContextBackwardPassTest, PassesCountFromOne) {
   EXPECT_THAT(Join(3, 0), invalid);
 }
 
+// A peer may name roots that do not exist.
 TEST_F(ContextBackwardPassTest, RefusedPassesOfTooManyRootsAreForgotten) {
   const int num_roots = 2 * static_cast<int>(Context::kMaxRoots);
   for (int root = 1; root <= num_roots; ++root) {
