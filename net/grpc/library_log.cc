@@ -69,8 +69,8 @@ void LogOfGrpc(gpr_log_func_args* entry) {
     Errors().Log(LogSeverity::kWarning, "gRPC", entry->file, entry->line,
                  entry->message);
   } else {
-    telemetry::Log(LogSeverity::kInfo, entry->message, entry->file,
-                   entry->line);
+    telemetry::Log(LogSeverity::kInfo, absl::StrCat("gRPC: ", entry->message),
+                   entry->file, entry->line);
   }
 }
 
@@ -78,7 +78,8 @@ void LogOfProtobuf(google::protobuf::LogLevel level, const char* file, int line,
                    const std::string& message) {
   // After an entry of this level, protobuf ends the process.
   if (level == google::protobuf::LOGLEVEL_FATAL) {
-    telemetry::Log(LogSeverity::kError, message, file, line);
+    telemetry::Log(LogSeverity::kError, absl::StrCat("protobuf: ", message),
+                   file, line);
   } else {
     Errors().Log(LogSeverity::kWarning, "protobuf", file, line, message);
   }

@@ -51,7 +51,7 @@ TEST_F(LibraryLogTest, InformationIsNotLimited) {
   for (int i = 0; i < 3; ++i) gpr_log(GPR_INFO, "subchannel %d", i);
   ASSERT_THAT(log_.entries(), SizeIs(3));
   EXPECT_EQ(log_.entries()[0].severity, LogSeverity::kInfo);
-  EXPECT_EQ(log_.messages()[2], "subchannel 2");
+  EXPECT_EQ(log_.messages()[2], "gRPC: subchannel 2");
 }
 
 // A peer sends such strings as often as it likes.
