@@ -81,6 +81,7 @@ def _test_libraries():
     maybe(
         system_repository,
         name = "com_google_googletest",
+        deps = ["@hawser//bazel/precompiled:test_headers"],
         libraries = {
             "gtest": ["-lgmock", "-lgtest", "-lpthread"],
             "gtest_main": ["-lgmock_main", "-lgmock", "-lgtest", "-lpthread"],

@@ -16,7 +16,7 @@ def _precompiled_header_impl(ctx):
         requested_features = ctx.features,
         unsupported_features = ctx.disabled_features,
     )
-    image = ctx.actions.declare_file(_NAME + ".gch")
+    image = ctx.actions.declare_file("%s/%s.gch" % (ctx.label.name, _NAME))
     variables = cc_common.create_compile_variables(
         feature_configuration = features,
         cc_toolchain = toolchain,
@@ -41,14 +41,18 @@ def _precompiled_header_impl(ctx):
             action_name = CPP_COMPILE_ACTION_NAME,
             variables = variables,
         ),
-        inputs = depset([ctx.file.header], transitive = [toolchain.all_files]),
+        inputs = depset([ctx.file.header] + ctx.files.includes, transitive = [toolchain.all_files]),
         outputs = [image],
         mnemonic = "CppPrecompile",
         progress_message = "Precompiling %s" % ctx.file.header.short_path,
     )
+
+    # gcc searches the folders of -iquote before those of -I.
+    folders = depset([image.dirname])
     context = cc_common.create_compilation_context(
         headers = depset([image]),
-        quote_includes = depset([image.dirname]),
+        quote_includes = folders if ctx.attr.first else depset(),
+        includes = depset() if ctx.attr.first else folders,
     )
     return [DefaultInfo(files = depset([image])), CcInfo(compilation_context = context)]
 
@@ -57,9 +61,16 @@ precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {
         "header": attr.label(
-            doc = "Includes of headers in /usr/include only.",
+            doc = "Includes of headers in /usr/include, and of `includes`.",
             allow_single_file = [".h"],
             mandatory = True,
+        ),
+        "includes": attr.label_list(
+            doc = "Headers beside `header` that it includes.",
+            allow_files = [".h"],
+        ),
+        "first": attr.bool(
+            doc = "A source that depends on several images loads the one that is first.",
         ),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
