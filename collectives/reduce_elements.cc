@@ -173,7 +173,7 @@ const T* At(const std::byte* array, size_t offset) {
 
 template <class T>
 void ReduceNarrow(ReduceOp op, std::span<const std::byte* const> sources,
-                  std::byte* output, size_t count) {
+                  std::byte* output, size_t count, size_t divisor) {
   constexpr size_t kBlock = kBlockBytes / sizeof(float);
   float total[kBlock];
   float operand[kBlock];
@@ -184,14 +184,14 @@ void ReduceNarrow(ReduceOp op, std::span<const std::byte* const> sources,
       ToFloat(At<T>(source, begin), operand, block);
       Combine(op, total, operand, total, block);
     }
-    if (op == ReduceOp::kAverage) Divide(total, block, sources.size());
+    if (op == ReduceOp::kAverage) Divide(total, block, divisor);
     FromFloat(total, reinterpret_cast<T*>(output) + begin, block);
   }
 }
 
 template <class T>
 void ReduceWide(ReduceOp op, std::span<const std::byte* const> sources,
-                std::byte* output, size_t count) {
+                std::byte* output, size_t count, size_t divisor) {
   constexpr size_t kBlock = kBlockBytes / sizeof(T);
   T partial[kBlock];
   for (size_t begin = 0; begin < count; begin += kBlock) {
@@ -206,23 +206,23 @@ void ReduceWide(ReduceOp op, std::span<const std::byte* const> sources,
       total = sum;
     }
     if (total != to) std::memcpy(to, total, block * sizeof(T));
-    if (op == ReduceOp::kAverage) Divide(to, block, sources.size());
+    if (op == ReduceOp::kAverage) Divide(to, block, divisor);
   }
 }
 
 void ReduceArrays(const Reduction& reduction,
                   std::span<const std::byte* const> sources, std::byte* output,
-                  size_t bytes) {
+                  size_t bytes, size_t divisor) {
   tensor::VisitDType(reduction.dtype, [&]<class T>() {
     const size_t count = bytes / sizeof(T);
     if constexpr (std::is_same_v<T, tensor::Half> ||
                   std::is_same_v<T, tensor::BFloat16>) {
-      ReduceNarrow<T>(reduction.op, sources, output, count);
+      ReduceNarrow<T>(reduction.op, sources, output, count, divisor);
     } else if constexpr (std::is_same_v<T, bool>) {
       // CheckReduction refuses it.
-      ReduceWide<uint8_t>(reduction.op, sources, output, count);
+      ReduceWide<uint8_t>(reduction.op, sources, output, count, divisor);
     } else {
-      ReduceWide<T>(reduction.op, sources, output, count);
+      ReduceWide<T>(reduction.op, sources, output, count, divisor);
     }
   });
 }
@@ -238,8 +238,9 @@ HWY_EXPORT(ReduceArrays);
 
 void ReduceElements(const Reduction& reduction,
                     std::span<const std::byte* const> sources,
-                    std::byte* output, size_t bytes) {
-  HWY_DYNAMIC_DISPATCH(ReduceArrays)(reduction, sources, output, bytes);
+                    std::byte* output, size_t bytes, size_t divisor) {
+  HWY_DYNAMIC_DISPATCH(ReduceArrays)
+  (reduction, sources, output, bytes, divisor == 0 ? sources.size() : divisor);
 }
 
 }  // namespace hawser::collectives

@@ -1,96 +1,86 @@
 #include "collectives/gloo/backend.h"
 
-#include <cstdint>
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <memory>
-#include <span>
-#include <string_view>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "async/clock.h"
 #include "async/status_macros.h"
-#include "collectives/gloo/collectives.h"
+#include "collectives/gloo/hierarchical_backend.h"
+#include "collectives/gloo/machines.h"
 #include "collectives/gloo/mesh.h"
-#include "collectives/gloo/messages.h"
+#include "collectives/gloo/mesh_backend.h"
+#include "collectives/host/backend.h"
+#include "collectives/loopback/backend.h"
+#include "store/prefix_store.h"
 
 namespace hawser::collectives {
 namespace {
-
-class GlooBackend final : public Backend {
- public:
-  explicit GlooBackend(std::unique_ptr<Mesh> mesh)
-      : mesh_(std::move(mesh)), messages_(*mesh_), collectives_(*mesh_) {
-    mesh_->Start(
-        [this](int from, const Mesh::Frame& frame, ConstBytes text) {
-          messages_.OnFrame(from, frame, text);
-        },
-        [this](const absl::Status& status) { messages_.OnFailure(status); });
-  }
-  ~GlooBackend() override { mesh_->Stop(); }
-
-  std::string_view name() const override { return "gloo"; }
-
-  absl::Status Barrier(async::MonotonicTime deadline) override {
-    return collectives_.Barrier(deadline);
-  }
-  absl::Status Broadcast(MutableBytes data, int root,
-                         async::MonotonicTime deadline) override {
-    return collectives_.Broadcast(data, root, deadline);
-  }
-  absl::Status AllReduce(std::span<const MutableBytes> pieces,
-                         const Reduction& reduction,
-                         async::MonotonicTime deadline) override {
-    return collectives_.AllReduce(pieces, reduction, deadline);
-  }
-  absl::Status Reduce(ConstBytes input, MutableBytes output,
-                      const Reduction& reduction, int root,
-                      async::MonotonicTime deadline) override {
-    return collectives_.Reduce(input, output, reduction, root, deadline);
-  }
-  absl::Status AllGather(ConstBytes input,
-                         std::span<const MutableBytes> outputs,
-                         async::MonotonicTime deadline) override {
-    return collectives_.AllGather(input, outputs, deadline);
-  }
-  absl::Status Gather(ConstBytes input, std::span<const MutableBytes> outputs,
-                      int root, async::MonotonicTime deadline) override {
-    return collectives_.Gather(input, outputs, root, deadline);
-  }
-  absl::Status Scatter(std::span<const ConstBytes> inputs, MutableBytes output,
-                       int root, async::MonotonicTime deadline) override {
-    return collectives_.Scatter(inputs, output, root, deadline);
-  }
-  absl::Status ReduceScatter(std::span<const ConstBytes> inputs,
-                             MutableBytes output, const Reduction& reduction,
-                             async::MonotonicTime deadline) override {
-    return collectives_.ReduceScatter(inputs, output, reduction, deadline);
-  }
-  absl::Status AllToAll(std::span<const ConstBytes> inputs,
-                        std::span<const MutableBytes> outputs,
-                        async::MonotonicTime deadline) override {
-    return collectives_.AllToAll(inputs, outputs, deadline);
-  }
-  async::Future<void> Send(ConstBytes data, int to, uint32_t tag,
-                           async::MonotonicTime deadline) override {
-    return messages_.Send(data, to, tag, deadline);
-  }
-  async::Future<int> Receive(MutableBytes data, int from, uint32_t tag,
-                             async::MonotonicTime deadline) override {
-    return messages_.Receive(data, from, tag, deadline);
-  }
-  void Abort(const absl::Status& status) override { (void)mesh_->Fail(status); }
-
- private:
-  const std::unique_ptr<Mesh> mesh_;
-  Messages messages_;
-  Collectives collectives_;
-};
 
 bool IsLoopback(const GlooOptions& options) {
   if (!options.interface.empty()) return options.interface == "lo";
   return options.host == "localhost" || options.host == "::1" ||
          absl::StartsWith(options.host, "127.");
+}
+
+std::vector<std::string> MachineNames(const Mesh& mesh) {
+  std::vector<std::string> names;
+  for (int rank = 0; rank < mesh.size(); ++rank) {
+    names.push_back(mesh.machine_of(rank));
+  }
+  return names;
+}
+
+// The memory that the ranks of this one's machine share; null if they cannot.
+absl::StatusOr<std::unique_ptr<Backend>> MakeLocal(
+    store::Store& store, Mesh& mesh, const Machines& machines,
+    async::MonotonicTime deadline) {
+  const int rank = mesh.rank();
+  const int machine = machines.machine_of(rank);
+  const std::vector<int>& ranks = machines.ranks_on(machine);
+  if (ranks.size() == 1) return std::move(MakeLoopbackBackends(1)[0]);
+  // Does not own the store.
+  store::PrefixStore keys(
+      absl::StrCat("machine/", machine),
+      std::shared_ptr<store::Store>(std::shared_ptr<void>(), &store));
+  HostOptions options;
+  options.numbers = ranks;
+  options.late_error = [&mesh](const std::vector<int>& late) {
+    return mesh.LateError(std::set<int>(late.begin(), late.end()));
+  };
+  absl::StatusOr<std::unique_ptr<Backend>> local = MakeHostBackend(
+      keys, machines.index_of(rank), static_cast<int>(ranks.size()),
+      std::max(async::TimeBetween(std::chrono::steady_clock::now(), deadline),
+               absl::ZeroDuration()),
+      options);
+  if (absl::IsFailedPrecondition(local.status())) {
+    return std::unique_ptr<Backend>();
+  }
+  return local;
+}
+
+// All ranks learn which of them have a `local` backend.
+absl::StatusOr<Machines> AgreeOnMachines(MeshBackend& backend,
+                                         const Machines& machines,
+                                         bool has_local,
+                                         async::MonotonicTime deadline) {
+  const std::byte mine{has_local};
+  std::vector<std::byte> all(static_cast<size_t>(backend.mesh().size()));
+  std::vector<MutableBytes> outputs;
+  for (std::byte& other : all) outputs.emplace_back(&other, size_t{1});
+  RETURN_IF_ERROR(
+      backend.AllGather(ConstBytes(&mine, size_t{1}), outputs, deadline));
+  std::vector<bool> can_share;
+  for (const std::byte other : all) can_share.push_back(other != std::byte{0});
+  return machines.Split(can_share);
 }
 
 }  // namespace
@@ -106,14 +96,35 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeGlooBackend(
         "nor authenticated; set allow_insecure_network if every machine that "
         "can connect is trusted"));
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<Mesh> mesh,
-                   Mesh::Connect(store,
-                                 {.rank = rank,
-                                  .size = size,
-                                  .host = options.host,
-                                  .interface = options.interface},
-                                 timeout));
-  return std::make_unique<GlooBackend>(std::move(mesh));
+  const async::MonotonicTime deadline =
+      async::AddDelay(std::chrono::steady_clock::now(), timeout);
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Mesh> mesh,
+      Mesh::Connect(
+          store,
+          {.rank = rank,
+           .size = size,
+           .host = options.host,
+           .interface = options.interface,
+           .machine = options.machine.empty() ? NameOfHost() : options.machine},
+          timeout));
+  Machines machines(MachineNames(*mesh));
+  auto backend = std::make_unique<MeshBackend>(std::move(mesh));
+  if (machines.count() == size) return backend;
+  absl::StatusOr<std::unique_ptr<Backend>> local =
+      MakeLocal(store, backend->mesh(), machines, deadline);
+  if (!local.ok()) {
+    backend->Abort(local.status());
+    return local.status();
+  }
+  ASSIGN_OR_RETURN(machines, AgreeOnMachines(*backend, machines,
+                                             *local != nullptr, deadline));
+  if (machines.count() == size) return backend;
+  if (machines.size_of(machines.machine_of(rank)) == 1) {
+    local = std::move(MakeLoopbackBackends(1)[0]);
+  }
+  return std::make_unique<HierarchicalBackend>(
+      std::move(backend), *std::move(local), std::move(machines));
 }
 
 }  // namespace hawser::collectives

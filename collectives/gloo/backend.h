@@ -22,6 +22,10 @@ struct GlooOptions {
   // neither encrypted nor authenticated, so every machine that can connect must
   // be trusted.
   bool allow_insecure_network = false;
+  // Ranks with the same name, of at most 255 bytes, exchange data over shared
+  // memory. Empty: those of one machine, pid namespace and user. Another name
+  // for each rank: none.
+  std::string machine = "";
 };
 
 // Connects rank `rank` of `size` to all others; each rank calls it once, with
@@ -31,16 +35,23 @@ struct GlooOptions {
 // Uses two connections and one thread per other rank, and two more threads.
 // Ignores SIGPIPE in the process if it has the default action.
 //
-// Reductions combine the operands in the order of the ranks and round once, so
-// that results are equal bit by bit on all ranks and do not depend on sizes or
-// on timing.
+// Ranks of one machine exchange data over shared memory, as those of the host
+// backend do, if they can map it. What all of them need crosses the network
+// once. Messages always take a connection.
+//
+// Reductions combine the operands of each machine in the order of the ranks,
+// and then the results of the machines in that of their first ranks. Results
+// are equal bit by bit on all ranks and do not depend on sizes or on timing.
+// Those of 16-bit types are rounded once if each machine has one rank, and
+// otherwise also on each machine.
 //
 // A send completes once its receiver has taken the message. Small messages are
 // kept by the receiver until then; others stay with the sender.
 //
 // A rank that dies is noticed at once, one that is stopped or cut off at the
-// deadline of an operation that needs it. The destructor takes up to a second
-// if another rank does not react.
+// deadline of an operation that needs it: the error names ranks that do not
+// react, or else those that have not begun the operation. The destructor takes
+// up to a second if another rank does not react.
 //
 // Errors:
 //   kDeadlineExceeded  names the ranks that have not joined within `timeout`.

@@ -46,6 +46,13 @@ void Copy(ConstBytes from, MutableBytes to) {
 
 }  // namespace
 
+Collectives::Collectives(Mesh& mesh, std::vector<int> ranks)
+    : mesh_(mesh),
+      ranks_(std::move(ranks)),
+      rank_(static_cast<int>(
+          std::find(ranks_.begin(), ranks_.end(), mesh.rank()) -
+          ranks_.begin())) {}
+
 MutableBytes Collectives::Scratch(size_t which, size_t bytes) {
   Memory& memory = scratch_[which];
   if (memory.bytes < bytes) {
@@ -58,7 +65,7 @@ MutableBytes Collectives::Scratch(size_t which, size_t bytes) {
 absl::Status Collectives::Barrier(async::MonotonicTime deadline) {
   const std::byte mine{};
   std::vector<std::byte> theirs(static_cast<size_t>(size()));
-  Step step(mesh_, deadline);
+  Step step(mesh_, ranks_, deadline);
   for (int other = 0; other < size(); ++other) {
     if (other == rank()) continue;
     step.Receive(other,
@@ -71,7 +78,7 @@ absl::Status Collectives::Barrier(async::MonotonicTime deadline) {
 absl::Status Collectives::Broadcast(MutableBytes data, int root,
                                     async::MonotonicTime deadline) {
   if (data.size() <= kShortBroadcast || size() <= 2) {
-    Step step(mesh_, deadline);
+    Step step(mesh_, ranks_, deadline);
     if (rank() != root) {
       step.Receive(root, data);
       return step.Wait();
@@ -83,7 +90,7 @@ absl::Status Collectives::Broadcast(MutableBytes data, int root,
   }
   // 1. The root sends each rank a part.
   // 2. All send their parts to all but the root.
-  Step step(mesh_, deadline);
+  Step step(mesh_, ranks_, deadline);
   if (rank() == root) {
     for (int other = 0; other < size(); ++other) {
       if (other != root) step.Send(other, Part(data, other, size()));
@@ -94,7 +101,7 @@ absl::Status Collectives::Broadcast(MutableBytes data, int root,
     return step.Wait();
   }
   {
-    Step first(mesh_, deadline);
+    Step first(mesh_, ranks_, deadline);
     first.Receive(root, Part(data, rank(), size()));
     step.Receive(root, Part(data, root, size()));
     for (int other = 0; other < size(); ++other) {
@@ -112,9 +119,10 @@ absl::Status Collectives::Broadcast(MutableBytes data, int root,
 
 absl::Status Collectives::AllReduce(std::span<const MutableBytes> pieces,
                                     const Reduction& reduction,
-                                    async::MonotonicTime deadline) {
+                                    async::MonotonicTime deadline,
+                                    size_t divisor) {
   if (pieces.size() == 1) {
-    return AllReduceInPlace(pieces[0], reduction, deadline);
+    return AllReduceInPlace(pieces[0], reduction, deadline, divisor);
   }
   size_t bytes = 0;
   for (const MutableBytes& piece : pieces) bytes += piece.size();
@@ -125,7 +133,7 @@ absl::Status Collectives::AllReduce(std::span<const MutableBytes> pieces,
     Copy(piece, all.subspan(done, piece.size()));
     done += piece.size();
   }
-  RETURN_IF_ERROR(AllReduceInPlace(all, reduction, deadline));
+  RETURN_IF_ERROR(AllReduceInPlace(all, reduction, deadline, divisor));
   done = 0;
   for (const MutableBytes& piece : pieces) {
     Copy(all.subspan(done, piece.size()), piece);
@@ -136,11 +144,12 @@ absl::Status Collectives::AllReduce(std::span<const MutableBytes> pieces,
 
 absl::Status Collectives::AllReduceInPlace(MutableBytes data,
                                            const Reduction& reduction,
-                                           async::MonotonicTime deadline) {
+                                           async::MonotonicTime deadline,
+                                           size_t divisor) {
   if (data.size() <= kShortReduction || size() == 1) {
     return ReduceWhole(data, data, reduction,
                        std::vector<bool>(static_cast<size_t>(size()), true),
-                       deadline);
+                       deadline, divisor);
   }
   std::vector<ConstBytes> inputs;
   std::vector<MutableBytes> outputs;
@@ -149,8 +158,8 @@ absl::Status Collectives::AllReduceInPlace(MutableBytes data,
     outputs.push_back(Part(data, other, size()));
   }
   const MutableBytes mine = outputs[static_cast<size_t>(rank())];
-  RETURN_IF_ERROR(ReduceParts(inputs, mine, reduction, deadline));
-  Step step(mesh_, deadline);
+  RETURN_IF_ERROR(ReduceParts(inputs, mine, reduction, deadline, divisor));
+  Step step(mesh_, ranks_, deadline);
   for (int other = 0; other < size(); ++other) {
     if (other == rank()) continue;
     step.Receive(other, outputs[static_cast<size_t>(other)]);
@@ -162,14 +171,15 @@ absl::Status Collectives::AllReduceInPlace(MutableBytes data,
 absl::Status Collectives::ReduceWhole(ConstBytes input, MutableBytes output,
                                       const Reduction& reduction,
                                       const std::vector<bool>& receivers,
-                                      async::MonotonicTime deadline) {
+                                      async::MonotonicTime deadline,
+                                      size_t divisor) {
   const bool receives = receivers[static_cast<size_t>(rank())];
   const MutableBytes scratch = Scratch(
       0, receives ? input.size() * static_cast<size_t>(size()) : size_t{0});
   std::vector<const std::byte*> sources(static_cast<size_t>(size()),
                                         input.data());
   {
-    Step step(mesh_, deadline);
+    Step step(mesh_, ranks_, deadline);
     for (int other = 0; other < size(); ++other) {
       if (other == rank()) continue;
       const auto index = static_cast<size_t>(other);
@@ -184,7 +194,7 @@ absl::Status Collectives::ReduceWhole(ConstBytes input, MutableBytes output,
     RETURN_IF_ERROR(step.Wait());
   }
   if (receives) {
-    ReduceElements(reduction, sources, output.data(), input.size());
+    ReduceElements(reduction, sources, output.data(), input.size(), divisor);
   }
   return absl::OkStatus();
 }
@@ -192,7 +202,8 @@ absl::Status Collectives::ReduceWhole(ConstBytes input, MutableBytes output,
 absl::Status Collectives::ReduceParts(std::span<const ConstBytes> inputs,
                                       MutableBytes output,
                                       const Reduction& reduction,
-                                      async::MonotonicTime deadline) {
+                                      async::MonotonicTime deadline,
+                                      size_t divisor) {
   const auto me = static_cast<size_t>(rank());
   size_t longest = 0;
   for (const ConstBytes& input : inputs) {
@@ -202,7 +213,7 @@ absl::Status Collectives::ReduceParts(std::span<const ConstBytes> inputs,
   const auto begin = [&](size_t segment) {
     const size_t bytes = Segment(output, segment).size();
     const MutableBytes scratch = Scratch(segment % 2, bytes * inputs.size());
-    auto step = std::make_unique<Step>(mesh_, deadline);
+    auto step = std::make_unique<Step>(mesh_, ranks_, deadline);
     for (size_t other = 0; other < inputs.size(); ++other) {
       if (other == me) continue;
       step->Receive(static_cast<int>(other),
@@ -227,7 +238,7 @@ absl::Status Collectives::ReduceParts(std::span<const ConstBytes> inputs,
       sources.push_back(other == me ? Segment(inputs[me], segment).data()
                                     : scratch + other * result.size());
     }
-    ReduceElements(reduction, sources, result.data(), result.size());
+    ReduceElements(reduction, sources, result.data(), result.size(), divisor);
     step = std::move(next);
   }
   return absl::OkStatus();
@@ -235,11 +246,12 @@ absl::Status Collectives::ReduceParts(std::span<const ConstBytes> inputs,
 
 absl::Status Collectives::Reduce(ConstBytes input, MutableBytes output,
                                  const Reduction& reduction, int root,
-                                 async::MonotonicTime deadline) {
+                                 async::MonotonicTime deadline,
+                                 size_t divisor) {
   if (input.size() <= kShortReduction || size() <= 2) {
     std::vector<bool> receivers(static_cast<size_t>(size()), false);
     receivers[static_cast<size_t>(root)] = true;
-    return ReduceWhole(input, output, reduction, receivers, deadline);
+    return ReduceWhole(input, output, reduction, receivers, deadline, divisor);
   }
   std::vector<ConstBytes> inputs;
   inputs.reserve(static_cast<size_t>(size()));
@@ -249,8 +261,8 @@ absl::Status Collectives::Reduce(ConstBytes input, MutableBytes output,
   const size_t bytes = inputs[static_cast<size_t>(rank())].size();
   const auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
   const MutableBytes mine(memory.get(), bytes);
-  RETURN_IF_ERROR(ReduceParts(inputs, mine, reduction, deadline));
-  Step step(mesh_, deadline);
+  RETURN_IF_ERROR(ReduceParts(inputs, mine, reduction, deadline, divisor));
+  Step step(mesh_, ranks_, deadline);
   if (rank() != root) {
     step.Send(root, mine);
     return step.Wait();
@@ -265,7 +277,7 @@ absl::Status Collectives::Reduce(ConstBytes input, MutableBytes output,
 absl::Status Collectives::AllGather(ConstBytes input,
                                     std::span<const MutableBytes> outputs,
                                     async::MonotonicTime deadline) {
-  Step step(mesh_, deadline);
+  Step step(mesh_, ranks_, deadline);
   for (int other = 0; other < size(); ++other) {
     if (other == rank()) continue;
     step.Receive(other, outputs[static_cast<size_t>(other)]);
@@ -278,7 +290,7 @@ absl::Status Collectives::AllGather(ConstBytes input,
 absl::Status Collectives::Gather(ConstBytes input,
                                  std::span<const MutableBytes> outputs,
                                  int root, async::MonotonicTime deadline) {
-  Step step(mesh_, deadline);
+  Step step(mesh_, ranks_, deadline);
   if (rank() != root) {
     step.Send(root, input);
     return step.Wait();
@@ -295,7 +307,7 @@ absl::Status Collectives::Gather(ConstBytes input,
 absl::Status Collectives::Scatter(std::span<const ConstBytes> inputs,
                                   MutableBytes output, int root,
                                   async::MonotonicTime deadline) {
-  Step step(mesh_, deadline);
+  Step step(mesh_, ranks_, deadline);
   if (rank() != root) {
     step.Receive(root, output);
     return step.Wait();
@@ -311,7 +323,7 @@ absl::Status Collectives::ReduceScatter(std::span<const ConstBytes> inputs,
                                         MutableBytes output,
                                         const Reduction& reduction,
                                         async::MonotonicTime deadline) {
-  return ReduceParts(inputs, output, reduction, deadline);
+  return ReduceParts(inputs, output, reduction, deadline, 0);
 }
 
 absl::Status Collectives::CheckSizes(std::span<const ConstBytes> inputs,
@@ -336,9 +348,9 @@ absl::Status Collectives::CheckSizes(std::span<const ConstBytes> inputs,
       const uint64_t sent = row_of(from)[to];
       const uint64_t received = row_of(to)[ranks + from];
       if (sent == received) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank ", from, " sends ", sent, " bytes to rank ", to,
-                       ", which receives ", received, " from it"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "rank ", ranks_[from], " sends ", sent, " bytes to rank ", ranks_[to],
+          ", which receives ", received, " from it"));
     }
   }
   return absl::OkStatus();
@@ -348,7 +360,7 @@ absl::Status Collectives::AllToAll(std::span<const ConstBytes> inputs,
                                    std::span<const MutableBytes> outputs,
                                    async::MonotonicTime deadline) {
   RETURN_IF_ERROR(CheckSizes(inputs, outputs, deadline));
-  Step step(mesh_, deadline);
+  Step step(mesh_, ranks_, deadline);
   for (int other = 0; other < size(); ++other) {
     if (other == rank()) continue;
     step.Receive(other, outputs[static_cast<size_t>(other)]);

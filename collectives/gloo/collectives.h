@@ -1,4 +1,4 @@
-// The collectives of one rank of a mesh.
+// The collectives of ranks of a mesh.
 
 #ifndef HAWSER_COLLECTIVES_GLOO_COLLECTIVES_H_
 #define HAWSER_COLLECTIVES_GLOO_COLLECTIVES_H_
@@ -30,21 +30,26 @@ namespace hawser::collectives {
 //   broadcast, long     the root 2 N at most: it sends each rank a part, which
 //                       the ranks send to each other.
 //
+// For kAverage, the sum is divided by `divisor`, or if it is 0 by the number of
+// ranks that take part.
+//
 // For one thread at a time.
 class Collectives {
  public:
+  // Of these ranks of the mesh, among them this one. The methods take and
+  // return things in the order of `ranks`, and a root as its position.
   // `mesh` must outlive this.
-  explicit Collectives(Mesh& mesh) : mesh_(mesh) {}
+  Collectives(Mesh& mesh, std::vector<int> ranks);
 
   absl::Status Barrier(async::MonotonicTime deadline);
   absl::Status Broadcast(MutableBytes data, int root,
                          async::MonotonicTime deadline);
   absl::Status AllReduce(std::span<const MutableBytes> pieces,
                          const Reduction& reduction,
-                         async::MonotonicTime deadline);
+                         async::MonotonicTime deadline, size_t divisor = 0);
   absl::Status Reduce(ConstBytes input, MutableBytes output,
                       const Reduction& reduction, int root,
-                      async::MonotonicTime deadline);
+                      async::MonotonicTime deadline, size_t divisor = 0);
   absl::Status AllGather(ConstBytes input,
                          std::span<const MutableBytes> outputs,
                          async::MonotonicTime deadline);
@@ -58,30 +63,35 @@ class Collectives {
   absl::Status AllToAll(std::span<const ConstBytes> inputs,
                         std::span<const MutableBytes> outputs,
                         async::MonotonicTime deadline);
-
- private:
-  absl::Status AllReduceInPlace(MutableBytes data, const Reduction& reduction,
-                                async::MonotonicTime deadline);
-  // All inputs go to all ranks in `receivers`, which reduce them.
-  absl::Status ReduceWhole(ConstBytes input, MutableBytes output,
-                           const Reduction& reduction,
-                           const std::vector<bool>& receivers,
-                           async::MonotonicTime deadline);
-  // Each rank gets the reduction of all `inputs[rank]`: this one in `output`,
-  // which may be the memory of its input.
-  absl::Status ReduceParts(std::span<const ConstBytes> inputs,
-                           MutableBytes output, const Reduction& reduction,
-                           async::MonotonicTime deadline);
+  // The check of AllToAll: kInvalidArgument on all ranks if a rank sends
+  // another size than the other receives.
   absl::Status CheckSizes(std::span<const ConstBytes> inputs,
                           std::span<const MutableBytes> outputs,
                           async::MonotonicTime deadline);
 
-  int rank() const { return mesh_.rank(); }
-  int size() const { return mesh_.size(); }
+ private:
+  absl::Status AllReduceInPlace(MutableBytes data, const Reduction& reduction,
+                                async::MonotonicTime deadline, size_t divisor);
+  // All inputs go to all ranks in `receivers`, which reduce them.
+  absl::Status ReduceWhole(ConstBytes input, MutableBytes output,
+                           const Reduction& reduction,
+                           const std::vector<bool>& receivers,
+                           async::MonotonicTime deadline, size_t divisor);
+  // Each rank gets the reduction of all `inputs[rank]`: this one in `output`,
+  // which may be the memory of its input.
+  absl::Status ReduceParts(std::span<const ConstBytes> inputs,
+                           MutableBytes output, const Reduction& reduction,
+                           async::MonotonicTime deadline, size_t divisor);
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(ranks_.size()); }
   // Memory for `bytes` bytes, valid until the next call with this `which`.
   MutableBytes Scratch(size_t which, size_t bytes);
 
   Mesh& mesh_;
+  const std::vector<int> ranks_;
+  // Its position in `ranks_`.
+  const int rank_;
   struct Memory {
     std::unique_ptr<std::byte[]> data;
     size_t bytes = 0;

@@ -1,11 +1,13 @@
 #include "collectives/testing/conformance.h"
 
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/testing/status_matchers.h"
 #include "collectives/gloo/backend.h"
@@ -20,13 +22,16 @@ using ::hawser::async::StatusIs;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+// On a machine each.
 std::vector<std::unique_ptr<Backend>> MakeGlooBackends(int size) {
   store::HashStore store;
   std::vector<std::unique_ptr<Backend>> backends(static_cast<size_t>(size));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      auto backend = MakeGlooBackend(store, rank, size, absl::Seconds(60));
+      auto backend =
+          MakeGlooBackend(store, rank, size, absl::Seconds(60),
+                          {.machine = absl::StrCat("machine ", rank)});
       ASSERT_TRUE(backend.ok()) << backend.status();
       backends[static_cast<size_t>(rank)] = *std::move(backend);
     });
@@ -44,6 +49,11 @@ TEST(GlooBackendTest, RanksThatDoNotJoinAreNamed) {
 
 TEST(GlooBackendTest, WrongArgumentsAreRefused) {
   store::HashStore store;
+  EXPECT_THAT(
+      MakeGlooBackend(store, 0, 2, absl::Seconds(1),
+                      {.machine = std::string(256, 'm')})
+          .status(),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("256 bytes")));
   EXPECT_THAT(MakeGlooBackend(store, 4, 4, absl::Seconds(1)).status(),
               StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(MakeGlooBackend(store, 0, 2, absl::Seconds(1),

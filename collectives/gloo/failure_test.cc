@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "collectives/gloo/backend.h"
 #include "collectives/process_group.h"
@@ -85,9 +86,11 @@ const NamedOperation kOperations[] = {
 
 std::unique_ptr<ProcessGroup> Join(const std::shared_ptr<store::Store>& job,
                                    const char* prefix, int rank, int size,
-                                   absl::Duration timeout) {
+                                   absl::Duration timeout, int per_machine) {
   store::PrefixStore store(prefix, job);
-  auto backend = MakeGlooBackend(store, rank, size, absl::Seconds(20));
+  auto backend = MakeGlooBackend(
+      store, rank, size, absl::Seconds(20),
+      {.machine = absl::StrCat("machine ", rank / per_machine)});
   if (!backend.ok()) {
     std::fprintf(stderr, "%s\n", backend.status().ToString().c_str());
     std::_Exit(2);
@@ -98,12 +101,12 @@ std::unique_ptr<ProcessGroup> Join(const std::shared_ptr<store::Store>& job,
 
 // The process of a rank. Returns its exit code.
 int RunRank(const std::string& path, int rank, const Operation& operation,
-            int signal_number, absl::Duration timeout) {
+            int signal_number, absl::Duration timeout, int per_machine) {
   alarm(kHangSeconds);
   auto file = store::FileStore::Open({.path = path});
   if (!file.ok()) return 7;
   const std::shared_ptr<store::Store> job = *std::move(file);
-  auto group = Join(job, "first", rank, kSize, timeout);
+  auto group = Join(job, "first", rank, kSize, timeout, per_machine);
   std::atomic<int> num_calls = 0;
   std::thread end;
   if (rank == kVictim) {
@@ -122,25 +125,31 @@ int RunRank(const std::string& path, int rank, const Operation& operation,
   std::fprintf(stderr, "rank %d after %d calls: %s\n", rank, num_calls.load(),
                text.c_str());
   if (!absl::StrContains(text, "rank 2 has died") &&
+      !absl::StrContains(text, "rank 2 (process ") &&
       !absl::StrContains(text, "rank 2 did not take part") &&
       !absl::StrContains(text, "rank 2 has sent no message") &&
-      !absl::StrContains(text, "rank 2 has not")) {
+      !absl::StrContains(text, "rank 2 has not") &&
+      !absl::StrContains(text, "rank 2 does not react")) {
     return 3;
   }
   if (!absl::IsFailedPrecondition(operation(*group))) return 4;
   group.reset();
   group = Join(job, "second", rank < kVictim ? rank : rank - 1, kSize - 1,
-               absl::Seconds(20));
+               absl::Seconds(20), per_machine);
   const Tensor sum = Tensor::Full({5}, 1);
   if (!group->AllReduce(sum).ok()) return 5;
   return sum.ToVector<float>()[4] == kSize - 1 ? 0 : 6;
 }
 
-class FailureTest : public testing::TestWithParam<std::tuple<size_t, bool>> {};
+// The operation, whether the rank dies, and the number of ranks on a machine.
+using Param = std::tuple<size_t, bool, int>;
+
+class FailureTest : public testing::TestWithParam<Param> {};
 
 TEST_P(FailureTest, OthersNameTheRankAndGoOnWithoutIt) {
   const NamedOperation& operation = kOperations[std::get<0>(GetParam())];
   const bool dies = std::get<1>(GetParam());
+  const int per_machine = std::get<2>(GetParam());
   std::string directory = testing::TempDir() + "/gloo_failure_XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
   std::vector<pid_t> children;
@@ -148,9 +157,9 @@ TEST_P(FailureTest, OthersNameTheRankAndGoOnWithoutIt) {
     const pid_t child = fork();
     if (child == 0) {
       // A death is noticed long before the timeout.
-      std::_Exit(RunRank(directory + "/store", rank, operation.run,
-                         dies ? SIGKILL : SIGSTOP,
-                         dies ? absl::Minutes(10) : absl::Seconds(3)));
+      std::_Exit(RunRank(
+          directory + "/store", rank, operation.run, dies ? SIGKILL : SIGSTOP,
+          dies ? absl::Minutes(10) : absl::Seconds(3), per_machine));
     }
     children.push_back(child);
   }
@@ -167,16 +176,16 @@ TEST_P(FailureTest, OthersNameTheRankAndGoOnWithoutIt) {
   std::filesystem::remove_all(directory);
 }
 
-std::string NameOf(
-    const testing::TestParamInfo<std::tuple<size_t, bool>>& info) {
-  return std::string(kOperations[std::get<0>(info.param)].name) +
-         (std::get<1>(info.param) ? "Dies" : "Stops");
+std::string NameOf(const testing::TestParamInfo<Param>& info) {
+  return absl::StrCat(kOperations[std::get<0>(info.param)].name,
+                      std::get<1>(info.param) ? "Dies" : "Stops",
+                      std::get<2>(info.param), "PerMachine");
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Gloo, FailureTest,
     testing::Combine(testing::Range(size_t{0}, std::size(kOperations)),
-                     testing::Bool()),
+                     testing::Bool(), testing::Values(1, 2, 3)),
     NameOf);
 
 }  // namespace

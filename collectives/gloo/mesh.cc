@@ -26,11 +26,11 @@ using std::chrono::milliseconds;
 
 // For the reply of a rank that is alive.
 constexpr absl::Duration kPatience = absl::Seconds(1);
-constexpr absl::Duration kProbePatience = absl::Milliseconds(300);
 // Gloo cannot wait forever.
 constexpr milliseconds kLong = std::chrono::hours(100);
 constexpr uint64_t kControlSlot = 0;
 constexpr size_t kFrameBytes = sizeof(Mesh::Frame) + Mesh::kInlineBytes;
+constexpr size_t kMaxItem = 255;
 
 async::MonotonicTime Now() { return std::chrono::steady_clock::now(); }
 
@@ -58,34 +58,40 @@ void IgnoreSigpipe() {
   }
 }
 
-// The addresses of a rank's connections to one other.
-struct Addresses {
+// What another rank says of itself: its machine, and the addresses of its
+// connections to this one.
+struct Record {
+  std::string machine;
   std::vector<char> data;
   std::vector<char> control;
 };
 
-void AppendAddress(const std::vector<char>& address, std::string& text) {
-  text.push_back(static_cast<char>(address.size()));
-  text.append(address.begin(), address.end());
+// Of at most kMaxItem bytes.
+template <class Bytes>
+void AppendItem(const Bytes& item, std::string& text) {
+  text.push_back(static_cast<char>(item.size()));
+  text.append(item.begin(), item.end());
 }
 
 // Returns false if `text` is malformed.
-bool TakeAddress(std::string_view& text, std::vector<char>& address) {
+template <class Bytes>
+bool TakeItem(std::string_view& text, Bytes& item) {
   if (text.empty()) return false;
   const size_t bytes = static_cast<unsigned char>(text[0]);
   if (text.size() < 1 + bytes) return false;
-  address.assign(text.begin() + 1,
-                 text.begin() + 1 + static_cast<std::ptrdiff_t>(bytes));
+  item.assign(text.begin() + 1,
+              text.begin() + 1 + static_cast<std::ptrdiff_t>(bytes));
   text.remove_prefix(1 + bytes);
   return true;
 }
 
 std::string KeyOf(int rank) { return absl::StrCat("address/", rank); }
 
-// The addresses of all ranks' connections to this one.
-absl::StatusOr<std::vector<Addresses>> ReadAddresses(
-    store::Store& store, int rank, int size, async::MonotonicTime deadline) {
-  std::vector<Addresses> addresses(static_cast<size_t>(size));
+// Those of all other ranks.
+absl::StatusOr<std::vector<Record>> ReadRecords(store::Store& store, int rank,
+                                                int size,
+                                                async::MonotonicTime deadline) {
+  std::vector<Record> records(static_cast<size_t>(size));
   std::vector<int> missing;
   for (int other = 0; other < size; ++other) {
     if (other == rank) continue;
@@ -98,17 +104,17 @@ absl::StatusOr<std::vector<Addresses>> ReadAddresses(
     }
     RETURN_IF_ERROR(text.status());
     std::string_view rest = *text;
-    Addresses& of = addresses[static_cast<size_t>(other)];
-    bool valid = true;
+    Record& of = records[static_cast<size_t>(other)];
+    bool valid = TakeItem(rest, of.machine);
     for (int to = 0; valid && to <= rank; ++to) {
-      valid = TakeAddress(rest, of.data) && TakeAddress(rest, of.control);
+      valid = TakeItem(rest, of.data) && TakeItem(rest, of.control);
     }
     if (!valid) {
       return absl::InvalidArgumentError(
           absl::StrCat("rank ", other, " has joined a group of another size"));
     }
   }
-  if (missing.empty()) return addresses;
+  if (missing.empty()) return records;
   return absl::DeadlineExceededError(
       absl::StrCat("rank ", absl::StrJoin(missing, ", "),
                    missing.size() == 1 ? " has" : " have",
@@ -139,6 +145,7 @@ struct Mesh::Peer {
   bool has_left = false;
   bool is_closed = false;
   bool is_alive = false;
+  uint64_t num_begun = 0;
 };
 
 absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Connect(store::Store& store,
@@ -147,6 +154,11 @@ absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Connect(store::Store& store,
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
     return absl::InvalidArgumentError(
         absl::StrCat("there is no rank ", options.rank, " of ", options.size));
+  }
+  if (options.machine.size() > kMaxItem) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the name of the machine has ", options.machine.size(),
+                     " bytes, more than ", kMaxItem));
   }
   // Gloo leaks memory if there is none.
   if (!options.interface.empty() &&
@@ -172,29 +184,33 @@ absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Connect(store::Store& store,
         std::max(milliseconds(1), Until(deadline) / 5);
     data->setTimeout(patience);
     control->setTimeout(patience);
-    std::string addresses;
+    std::string record;
+    AppendItem(options.machine, record);
     for (int other = 0; other < options.size; ++other) {
       if (other == options.rank) {
-        AppendAddress({}, addresses);
-        AppendAddress({}, addresses);
+        AppendItem(std::string(), record);
+        AppendItem(std::string(), record);
         continue;
       }
-      AppendAddress(data->createPair(other)->address().bytes(), addresses);
-      AppendAddress(control->createPair(other)->address().bytes(), addresses);
+      AppendItem(data->createPair(other)->address().bytes(), record);
+      AppendItem(control->createPair(other)->address().bytes(), record);
     }
-    RETURN_IF_ERROR(store.Set(KeyOf(options.rank), addresses, timeout));
-    ASSIGN_OR_RETURN(
-        const std::vector<Addresses> others,
-        ReadAddresses(store, options.rank, options.size, deadline));
+    RETURN_IF_ERROR(store.Set(KeyOf(options.rank), record, timeout));
+    ASSIGN_OR_RETURN(const std::vector<Record> others,
+                     ReadRecords(store, options.rank, options.size, deadline));
+    std::vector<std::string> machines;
+    for (const Record& other : others) machines.push_back(other.machine);
+    machines[static_cast<size_t>(options.rank)] = options.machine;
     for (int other = 0; other < options.size; ++other) {
       if (other == options.rank) continue;
       connecting = other;
-      const Addresses& to = others[static_cast<size_t>(other)];
+      const Record& to = others[static_cast<size_t>(other)];
       data->getPair(other)->connect(to.data);
       control->getPair(other)->connect(to.control);
     }
-    return std::unique_ptr<Mesh>(new Mesh(options, std::move(device),
-                                          std::move(data), std::move(control)));
+    return std::unique_ptr<Mesh>(new Mesh(options, std::move(machines),
+                                          std::move(device), std::move(data),
+                                          std::move(control)));
   } catch (const std::exception& error) {
     if (connecting < 0) {
       return absl::UnavailableError(
@@ -207,10 +223,11 @@ absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Connect(store::Store& store,
   }
 }
 
-Mesh::Mesh(const Options& options,
+Mesh::Mesh(const Options& options, std::vector<std::string> machines,
            std::shared_ptr<gloo::transport::Device> device, Contexts data,
            Contexts control)
     : options_(options),
+      machines_(std::move(machines)),
       device_(std::move(device)),
       data_(std::move(data)),
       control_(std::move(control)) {
@@ -371,11 +388,15 @@ void Mesh::Handle(Peer& peer, const Frame& frame, ConstBytes text) {
       return;
     }
     case FrameKind::kProbe:
-      SendFrame(peer.rank, {.kind = FrameKind::kAlive}, {});
+      SendFrame(peer.rank,
+                {.kind = FrameKind::kAlive,
+                 .number = num_begun_.load(std::memory_order_relaxed)},
+                {});
       return;
     case FrameKind::kAlive: {
       const async::MutexLock lock(&mutex_);
       peer.is_alive = true;
+      peer.num_begun = frame.number;
       changed_.NotifyAll();
       return;
     }
@@ -444,22 +465,44 @@ absl::Status Mesh::Fail(const absl::Status& status) {
   return status;
 }
 
-std::set<int> Mesh::FindAtFault(const std::set<int>& late) {
-  if (late.size() < 2) return late;
-  for (const int rank : late) {
-    SendFrame(rank, {.kind = FrameKind::kProbe}, {});
+Mesh::Replies Mesh::ProbeAll() {
+  for (const auto& peer : peers_) {
+    if (peer->rank == rank()) continue;
+    SendFrame(peer->rank, {.kind = FrameKind::kProbe}, {});
   }
-  const async::MonotonicTime deadline = async::AddDelay(Now(), kProbePatience);
-  std::set<int> silent;
+  const async::MonotonicTime deadline = async::AddDelay(Now(), kPatience);
+  const uint64_t num_begun = num_begun_.load(std::memory_order_relaxed);
+  Replies replies;
   const async::MutexLock lock(&mutex_);
   do {
-    silent.clear();
-    for (const int rank : late) {
-      if (!peers_[static_cast<size_t>(rank)]->is_alive) silent.insert(rank);
+    replies = {};
+    for (const auto& peer : peers_) {
+      if (peer->rank == rank() || peer->has_left) continue;
+      if (!peer->is_alive) replies.silent.insert(peer->rank);
+      if (peer->num_begun < num_begun) replies.behind.insert(peer->rank);
     }
-  } while (!silent.empty() && failure_.ok() &&
+  } while (!replies.silent.empty() && failure_.ok() &&
            changed_.WaitUntil(&mutex_, deadline));
-  return silent.empty() ? late : silent;
+  return replies;
+}
+
+absl::Status Mesh::LateError(const std::set<int>& late) {
+  const Replies replies = ProbeAll();
+  const std::set<int>& at_fault = !replies.silent.empty()   ? replies.silent
+                                  : !replies.behind.empty() ? replies.behind
+                                                            : late;
+  return absl::DeadlineExceededError(absl::StrCat(
+      "rank ", absl::StrJoin(at_fault, ", "), " did not take part in time"));
+}
+
+absl::Status Mesh::NameSilentRanks(const absl::Status& late) {
+  const std::set<int> silent = ProbeAll().silent;
+  if (silent.empty()) return late;
+  return absl::Status(
+      late.code(),
+      absl::StrCat(std::string(late.message()), "; rank ",
+                   absl::StrJoin(silent, ", "),
+                   silent.size() == 1 ? " does" : " do", " not react"));
 }
 
 absl::Status Mesh::ReasonOf(int peer) {

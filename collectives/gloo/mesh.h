@@ -3,6 +3,7 @@
 #ifndef HAWSER_COLLECTIVES_GLOO_MESH_H_
 #define HAWSER_COLLECTIVES_GLOO_MESH_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -46,6 +47,8 @@ class Mesh {
     int size = 1;
     std::string host = "";
     std::string interface = "";
+    // The name of this rank's machine, of at most 255 bytes.
+    std::string machine = "";
   };
 
   enum class FrameKind : uint32_t {
@@ -55,7 +58,8 @@ class Mesh {
     kLeave,
     // Reply to both.
     kAcknowledge,
-    // Asks whether the rank runs, and the reply.
+    // Asks whether the rank runs, and the reply, with the number of operations
+    // that it has begun.
     kProbe,
     kAlive,
     // For the receiver of frames.
@@ -89,6 +93,12 @@ class Mesh {
 
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
+  const std::string& machine_of(int rank) const {
+    return machines_[static_cast<size_t>(rank)];
+  }
+
+  // Counts the collectives that this rank has begun.
+  void BeginOperation() { num_begun_.fetch_add(1, std::memory_order_relaxed); }
 
   void SendFrame(int to, const Frame& frame, ConstBytes text);
 
@@ -97,9 +107,14 @@ class Mesh {
   absl::Status Fail(const absl::Status& status);
   absl::Status failure() const;
 
-  // Those of several `late` ranks that do not react, or all of them if all do:
-  // ranks may be late because they wait for one that was stopped.
-  std::set<int> FindAtFault(const std::set<int>& late);
+  // kDeadlineExceeded that names the ranks that hold up this rank's operation,
+  // which waits for those in `late`: they may be late because they wait for
+  // another. It asks all ranks. At fault are those that do not react, or else
+  // those that have begun fewer operations than this one, or else the late
+  // ones.
+  absl::Status LateError(const std::set<int>& late);
+  // Adds the ranks that do not react to the error of a message that is late.
+  absl::Status NameSilentRanks(const absl::Status& late);
 
   // Why a transfer with `peer` has failed: waits for the frame that says so,
   // for up to a second.
@@ -112,8 +127,18 @@ class Mesh {
   struct Peer;
   using Contexts = std::shared_ptr<gloo::transport::Context>;
 
-  Mesh(const Options& options, std::shared_ptr<gloo::transport::Device> device,
-       Contexts data, Contexts control);
+  Mesh(const Options& options, std::vector<std::string> machines,
+       std::shared_ptr<gloo::transport::Device> device, Contexts data,
+       Contexts control);
+
+  // What the other ranks reply to a probe.
+  struct Replies {
+    // Those that have not replied.
+    std::set<int> silent;
+    // Those that have begun fewer operations than this one.
+    std::set<int> behind;
+  };
+  Replies ProbeAll();
 
   void Receive(Peer& peer);
   // Returns false once the connection is closed.
@@ -129,6 +154,8 @@ class Mesh {
   void Unregister(Transfer* transfer);
 
   const Options options_;
+  const std::vector<std::string> machines_;
+  std::atomic<uint64_t> num_begun_ = 0;
   // In this order: connections must end before their device.
   const std::shared_ptr<gloo::transport::Device> device_;
   const Contexts data_;

@@ -244,7 +244,7 @@ void Messages::Run() {
       async::MonotonicTime next = async::kNever;
       late = FindLate(next);
     }
-    if (!late.ok()) (void)mesh_.Fail(late);
+    if (!late.ok()) (void)mesh_.Fail(mesh_.NameSilentRanks(late));
   }
 }
 
@@ -277,8 +277,9 @@ absl::Status Messages::FindLate(async::MonotonicTime& next) {
 void Messages::Finish(Running running) {
   absl::Status status = running.transfer->Wait(running.receive.deadline);
   if (absl::IsDeadlineExceeded(status) && mesh_.failure().ok()) {
-    status = mesh_.Fail(absl::DeadlineExceededError(absl::StrCat(
-        "rank ", running.from, " has not sent the rest of a message in time")));
+    status = mesh_.Fail(mesh_.NameSilentRanks(absl::DeadlineExceededError(
+        absl::StrCat("rank ", running.from,
+                     " has not sent the rest of a message in time"))));
   }
   // The memory belongs to the caller again before the future completes.
   running.transfer.reset();

@@ -2,9 +2,6 @@
 
 #include <set>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-
 namespace hawser::collectives {
 
 // The size is part of the slot: ranks that call different operations wait for
@@ -14,13 +11,15 @@ void Step::Send(int to, ConstBytes data) {
   if (data.empty()) return;
   // Gloo takes memory to send as writable.
   const MutableBytes memory(const_cast<std::byte*>(data.data()), data.size());
-  transfers_.emplace_back(mesh_, Transfer::Direction::kSend, to, memory,
+  transfers_.emplace_back(mesh_, Transfer::Direction::kSend,
+                          ranks_[static_cast<size_t>(to)], memory,
                           Transfer::Use::kCollective, data.size());
 }
 
 void Step::Receive(int from, MutableBytes data) {
   if (data.empty()) return;
-  transfers_.emplace_back(mesh_, Transfer::Direction::kReceive, from, data,
+  transfers_.emplace_back(mesh_, Transfer::Direction::kReceive,
+                          ranks_[static_cast<size_t>(from)], data,
                           Transfer::Use::kCollective, data.size());
 }
 
@@ -40,9 +39,7 @@ absl::Status Step::FailLate() {
   for (Transfer& transfer : transfers_) {
     if (!transfer.HasCompleted()) missing.insert(transfer.peer());
   }
-  return mesh_.Fail(absl::DeadlineExceededError(
-      absl::StrCat("rank ", absl::StrJoin(mesh_.FindAtFault(missing), ", "),
-                   " did not take part in time")));
+  return mesh_.Fail(mesh_.LateError(missing));
 }
 
 }  // namespace hawser::collectives

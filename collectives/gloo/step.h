@@ -4,6 +4,7 @@
 #define HAWSER_COLLECTIVES_GLOO_STEP_H_
 
 #include <deque>
+#include <span>
 
 #include "absl/status/status.h"
 #include "async/clock.h"
@@ -17,9 +18,10 @@ namespace hawser::collectives {
 // of them in the same order. For one thread.
 class Step {
  public:
-  // `mesh` must outlive this.
-  Step(Mesh& mesh, async::MonotonicTime deadline)
-      : mesh_(mesh), deadline_(deadline) {}
+  // `ranks` are those of the mesh that take part, of which Send and Receive
+  // take the position. They and `mesh` must outlive this.
+  Step(Mesh& mesh, std::span<const int> ranks, async::MonotonicTime deadline)
+      : mesh_(mesh), ranks_(ranks), deadline_(deadline) {}
 
   // The memory must stay until the step is destroyed.
   void Send(int to, ConstBytes data);
@@ -32,6 +34,7 @@ class Step {
   absl::Status FailLate();
 
   Mesh& mesh_;
+  const std::span<const int> ranks_;
   const async::MonotonicTime deadline_;
   std::deque<Transfer> transfers_;
 };

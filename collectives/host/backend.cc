@@ -33,12 +33,6 @@ namespace {
 using ipc::PeerProcess;
 using ipc::SharedMemory;
 
-std::string NameOfHost() {
-  struct stat pid_namespace {};
-  (void)stat("/proc/self/ns/pid", &pid_namespace);
-  return absl::StrCat(ipc::BootId(), " ", pid_namespace.st_ino, " ", geteuid());
-}
-
 int NumCores() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -58,16 +52,18 @@ struct HostMemory {
 // One rank, while the group meets.
 class Meeting {
  public:
-  Meeting(store::Store& store, int rank, int size, absl::Duration timeout)
+  Meeting(store::Store& store, int rank, int size, absl::Duration timeout,
+          const HostOptions& options)
       : rank_(rank),
         size_(size),
+        options_(options),
         layout_(Region::LayoutOf(size)),
         deadline_(async::AddDelay(std::chrono::steady_clock::now(), timeout)),
         ranks_(&store, "ranks", timeout),
         mapped_(&store, "mapped", timeout) {
     for (int other = 0; other < size; ++other) {
       participants_.push_back(
-          {.id = absl::StrCat(other), .label = absl::StrCat("rank ", other)});
+          {.id = absl::StrCat(other), .label = NameOf(other)});
     }
   }
 
@@ -81,21 +77,31 @@ class Meeting {
         "host", memory, region(),
         SharedWait::Options{.rank = rank_,
                             .crowded = size_ > NumCores(),
-                            .check_alive = [memory](int rank) {
-                              return CheckAlive(*memory, rank);
-                            }});
+                            .check_alive =
+                                [memory](int rank, const std::string& name) {
+                                  return CheckAlive(*memory, rank, name);
+                                },
+                            .numbers = options_.numbers,
+                            .late_error = options_.late_error});
   }
 
  private:
-  static absl::Status CheckAlive(const HostMemory& memory, int rank) {
+  static absl::Status CheckAlive(const HostMemory& memory, int rank,
+                                 const std::string& name) {
     const auto& process = memory.processes[static_cast<size_t>(rank)];
     if (process == nullptr || !process->HasEnded()) return absl::OkStatus();
-    return absl::UnavailableError(absl::StrCat("rank ", rank, " (process ",
-                                               process->pid(), ") has died"));
+    return absl::UnavailableError(
+        absl::StrCat(name, " (process ", process->pid(), ") has died"));
   }
 
   Region region() const {
     return {static_cast<std::byte*>(memory_->memory.data()), layout_};
+  }
+
+  std::string NameOf(int rank) const {
+    const auto index = static_cast<size_t>(rank);
+    return absl::StrCat(
+        "rank ", options_.numbers.empty() ? rank : options_.numbers[index]);
   }
 
   absl::Duration TimeLeft() const {
@@ -171,17 +177,18 @@ class Meeting {
       if (group.ranks(rank).host() == group.ranks(0).host()) continue;
       group.Clear();
       group.set_error(
-          absl::StrCat("rank ", rank,
+          absl::StrCat(NameOf(rank),
                        " does not run on the machine, in the pid namespace or "
-                       "as the user of rank 0: use another backend"));
+                       "as the user of ",
+                       NameOf(0), ": use another backend"));
       return absl::OkStatus();
     }
     auto created =
         SharedMemory::Create("hawser collectives", Region::Bytes(layout_));
     if (!created.ok()) {
       group.Clear();
-      group.set_error(
-          absl::StrCat("rank 0: ", std::string(created.status().message())));
+      group.set_error(absl::StrCat(NameOf(0), ": ",
+                                   std::string(created.status().message())));
       return absl::OkStatus();
     }
     memory_ = std::make_shared<HostMemory>(std::move(created->first));
@@ -227,7 +234,7 @@ class Meeting {
     v1::HostMapped mapped;
     if (!status.ok()) {
       mapped.set_error(
-          absl::StrCat("rank ", rank_, ": ", std::string(status.message())));
+          absl::StrCat(NameOf(rank_), ": ", std::string(status.message())));
     }
     ASSIGN_OR_RETURN(
         const std::string result,
@@ -251,6 +258,7 @@ class Meeting {
 
   const int rank_;
   const int size_;
+  const HostOptions options_;
   const Region::Layout layout_;
   const async::MonotonicTime deadline_;
   store::Barrier ranks_;
@@ -263,9 +271,16 @@ class Meeting {
 
 }  // namespace
 
+std::string NameOfHost() {
+  struct stat pid_namespace {};
+  (void)stat("/proc/self/ns/pid", &pid_namespace);
+  return absl::StrCat(ipc::BootId(), " ", pid_namespace.st_ino, " ", geteuid());
+}
+
 absl::StatusOr<std::unique_ptr<Backend>> MakeHostBackend(
-    store::Store& store, int rank, int size, absl::Duration timeout) {
-  return Meeting(store, rank, size, timeout).Run();
+    store::Store& store, int rank, int size, absl::Duration timeout,
+    const HostOptions& options) {
+  return Meeting(store, rank, size, timeout, options).Run();
 }
 
 }  // namespace hawser::collectives

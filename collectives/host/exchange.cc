@@ -1,11 +1,9 @@
 #include "collectives/host/exchange.h"
 
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 namespace hawser::collectives {
 
@@ -23,9 +21,7 @@ absl::Status Exchange::MissingRanks(uint32_t step) const {
   for (int rank = 0; rank < size(); ++rank) {
     if (rank != rank_ && !HasShown(rank, step)) missing.push_back(rank);
   }
-  return absl::DeadlineExceededError(
-      absl::StrCat(missing.size() == 1 ? "rank " : "ranks ",
-                   absl::StrJoin(missing, ", "), " did not take part in time"));
+  return wait_.LateError(std::move(missing));
 }
 
 }  // namespace hawser::collectives

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "async/blocking_region.h"
 #include "async/cpu_relax.h"
@@ -91,10 +92,28 @@ absl::Status SharedWait::Until(
 absl::Status SharedWait::CheckRank(int rank) const {
   if (region_.rank(rank).left.load(std::memory_order_acquire) != 0) {
     return absl::UnavailableError(
-        absl::StrCat("rank ", rank, " has left the group"));
+        absl::StrCat(NameOf(rank), " has left the group"));
   }
-  return options_.check_alive == nullptr ? absl::OkStatus()
-                                         : options_.check_alive(rank);
+  return options_.check_alive == nullptr
+             ? absl::OkStatus()
+             : options_.check_alive(rank, NameOf(rank));
+}
+
+int SharedWait::NumberOf(int rank) const {
+  const auto index = static_cast<size_t>(rank);
+  return options_.numbers.empty() ? rank : options_.numbers[index];
+}
+
+std::string SharedWait::NameOf(int rank) const {
+  return absl::StrCat("rank ", NumberOf(rank));
+}
+
+absl::Status SharedWait::LateError(std::vector<int> late) const {
+  for (int& rank : late) rank = NumberOf(rank);
+  if (options_.late_error != nullptr) return options_.late_error(late);
+  return absl::DeadlineExceededError(
+      absl::StrCat(late.size() == 1 ? "rank " : "ranks ",
+                   absl::StrJoin(late, ", "), " did not take part in time"));
 }
 
 void SharedWait::Leave() {
@@ -165,7 +184,7 @@ absl::Status SharedWait::AbortStatus() const {
     return absl::UnavailableError(reason);
   }
   return absl::AbortedError(
-      absl::StrCat("rank ", by, " has ended the group: ", reason));
+      absl::StrCat(NameOf(by), " has ended the group: ", reason));
 }
 
 }  // namespace hawser::collectives

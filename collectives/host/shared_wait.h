@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -29,13 +31,22 @@ class SharedWait {
     // Not all ranks can run at the same time.
     bool crowded = false;
     // Returns an error that names the rank if it has died. Null: it cannot.
-    std::function<absl::Status(int rank)> check_alive = nullptr;
+    std::function<absl::Status(int rank, const std::string& name)> check_alive =
+        nullptr;
+    // As HostOptions.
+    std::vector<int> numbers = {};
+    std::function<absl::Status(const std::vector<int>& late)> late_error =
+        nullptr;
   };
 
   SharedWait(const Region& region, Options options)
       : region_(region), options_(std::move(options)) {}
 
   int rank() const { return options_.rank; }
+  // "rank 3".
+  std::string NameOf(int rank) const;
+  // kDeadlineExceeded for a wait for these ranks.
+  absl::Status LateError(std::vector<int> late) const;
   const Region& region() const { return region_; }
 
   // Waits until `ready()`, which is read from the region. Whoever makes it true
@@ -71,6 +82,7 @@ class SharedWait {
   }
 
  private:
+  int NumberOf(int rank) const;
   // Returns true once `ready()` or the group is aborted.
   bool Spin(absl::FunctionRef<bool()> ready) const;
   absl::Status AbortStatus() const;

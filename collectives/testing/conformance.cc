@@ -37,10 +37,11 @@ std::string ConformanceName(
   return absl::StrCat("Ranks", info.param.size);
 }
 
-std::vector<ConformanceParam> ConformanceParams(
-    const MakeBackends& make, const ConformanceTraits& traits) {
+std::vector<ConformanceParam> ConformanceParams(const MakeBackends& make,
+                                                const ConformanceTraits& traits,
+                                                const std::vector<int>& sizes) {
   std::vector<ConformanceParam> params;
-  for (const int size : {1, 2, 3, 4, 7, 8}) {
+  for (const int size : sizes) {
     params.push_back({make, size, traits});
   }
   return params;

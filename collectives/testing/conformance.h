@@ -34,9 +34,10 @@ struct ConformanceParam {
 std::string ConformanceName(
     const testing::TestParamInfo<ConformanceParam>& info);
 
-// Groups of the sizes that the promise names.
+// Groups of these sizes.
 std::vector<ConformanceParam> ConformanceParams(
-    const MakeBackends& make, const ConformanceTraits& traits = {});
+    const MakeBackends& make, const ConformanceTraits& traits = {},
+    const std::vector<int>& sizes = {1, 2, 3, 4, 7, 8});
 
 // A test of a backend instantiates it:
 //
