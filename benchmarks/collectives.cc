@@ -169,8 +169,8 @@ int main(int argc, char** argv) {
       "Measures collectives and compares them with peers.");
   absl::ParseCommandLine(argc, argv);
   if (const int processes = absl::GetFlag(FLAGS_serve); processes > 0) {
-    return hawser::benchmarks::ServeCollectives(processes,
-                                                absl::GetFlag(FLAGS_directory));
+    return hawser::benchmarks::ServeCollectives(
+        {.processes = processes, .directory = absl::GetFlag(FLAGS_directory)});
   }
   const absl::Status status = hawser::benchmarks::Run();
   if (!status.ok()) {
