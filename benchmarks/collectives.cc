@@ -7,6 +7,8 @@
 //                              all_gather, reduce_scatter or broadcast of a
 //                              vector of f32 of that size; with 2 or 4
 //                              processes
+//   gloo/OPERATION_SIZE_PROCESSES   the same of the backend gloo, compared with
+//                              Gloo alone
 //   all_reduce_64MiB_2 / sum   compared with adding one vector to another in
 //                              both processes at once
 //
@@ -35,12 +37,13 @@
 #include "benchmarks/peer_process.h"
 #include "benchmarks/temporary_directory.h"
 
-ABSL_FLAG(bool, quick, false, "Finish within 50 seconds.");
+ABSL_FLAG(bool, quick, false, "Finish within 90 seconds.");
 ABSL_FLAG(std::string, only, "",
           "Run only cases whose names begin with this text.");
 ABSL_FLAG(std::string, python, "/usr/bin/python3",
           "Python interpreter with PyTorch.");
 ABSL_FLAG(int, serve, 0, "Internal: number of processes of Hawser's side.");
+ABSL_FLAG(std::string, backend, "", "Internal: of the side's group.");
 ABSL_FLAG(std::string, directory, "", "Internal: of the side's store.");
 
 namespace hawser::benchmarks {
@@ -48,7 +51,8 @@ namespace {
 
 // The sides of groups of one size.
 struct Sides {
-  std::unique_ptr<PeerProcess> ours;
+  std::unique_ptr<PeerProcess> host;
+  std::unique_ptr<PeerProcess> gloo;
   std::vector<std::pair<std::string, std::unique_ptr<PeerProcess>>> peers;
 };
 
@@ -56,15 +60,23 @@ std::string CompileAndRun(const std::string& compile, const std::string& run) {
   return absl::StrCat("dir=$1 && ", compile, " -o $dir/peer && ", run);
 }
 
-absl::StatusOr<Sides> StartSides(int processes, TemporaryDirectory& files) {
+absl::StatusOr<std::unique_ptr<PeerProcess>> StartOurs(
+    const std::string& backend, const std::string& count,
+    const TemporaryDirectory& files) {
+  return PeerProcess::Start(
+      {"/proc/self/exe", absl::StrCat("--serve=", count),
+       absl::StrCat("--backend=", backend),
+       absl::StrCat("--directory=",
+                    files.Make(absl::StrCat("hawser_", backend, count)))},
+      "see the error above", PeerProcess::WhenIdle::kStopped);
+}
+
+absl::StatusOr<Sides> StartSides(int processes,
+                                 const TemporaryDirectory& files) {
   Sides sides;
   const std::string count = absl::StrCat(processes);
-  ASSIGN_OR_RETURN(
-      sides.ours,
-      PeerProcess::Start(
-          {"/proc/self/exe", absl::StrCat("--serve=", processes),
-           absl::StrCat("--directory=", files.Make("hawser" + count))},
-          "see the error above", PeerProcess::WhenIdle::kStopped));
+  ASSIGN_OR_RETURN(sides.host, StartOurs("host", count, files));
+  ASSIGN_OR_RETURN(sides.gloo, StartOurs("gloo", count, files));
   const auto start = [&](const std::string& name,
                          const std::vector<std::string>& command,
                          const std::string& packages) -> absl::Status {
@@ -103,22 +115,29 @@ absl::StatusOr<Sides> StartSides(int processes, TemporaryDirectory& files) {
   return sides;
 }
 
-absl::Status Measure(const std::string& name, const std::string& request,
-                     PeerProcess& ours, const std::string& peer_name,
-                     PeerProcess& peer, const std::string& peer_request,
-                     int turns) {
-  Measurement measurement{.bench = "collectives",
-                          .case_name = name,
-                          .unit = "us",
-                          .better = Better::kLower,
-                          .peer = peer_name};
-  for (int turn = 0; turn < turns; ++turn) {
-    ASSIGN_OR_RETURN(const double value, ours.AskNumber(request));
-    ASSIGN_OR_RETURN(const double peer_value, peer.AskNumber(peer_request));
-    measurement.values.push_back(value);
-    measurement.peer_values.push_back(peer_value);
+// Names of cases and their sides, which are measured beside one turn of a peer.
+using Cases = std::vector<std::pair<std::string, PeerProcess*>>;
+
+absl::Status Measure(const Cases& cases, const std::string& request,
+                     const std::string& peer_name, PeerProcess& peer,
+                     const std::string& peer_request, int turns) {
+  std::vector<Measurement> measurements;
+  for (const auto& [name, side] : cases) {
+    measurements.push_back({.bench = "collectives",
+                            .case_name = name,
+                            .unit = "us",
+                            .better = Better::kLower,
+                            .peer = peer_name});
   }
-  Report(measurement);
+  for (int turn = 0; turn < turns; ++turn) {
+    ASSIGN_OR_RETURN(const double peer_value, peer.AskNumber(peer_request));
+    for (size_t i = 0; i < cases.size(); ++i) {
+      ASSIGN_OR_RETURN(const double value, cases[i].second->AskNumber(request));
+      measurements[i].values.push_back(value);
+      measurements[i].peer_values.push_back(peer_value);
+    }
+  }
+  for (const Measurement& measurement : measurements) Report(measurement);
   return absl::OkStatus();
 }
 
@@ -133,6 +152,7 @@ absl::Status Run() {
                              {"64MiB", 64 << 20}};
   const bool quick = absl::GetFlag(FLAGS_quick);
   const int turns = quick ? 1 : 5;
+  const std::string only = absl::GetFlag(FLAGS_only);
   TemporaryDirectory files;
   for (const int processes : {2, 4}) {
     ASSIGN_OR_RETURN(const Sides sides, StartSides(processes, files));
@@ -141,18 +161,26 @@ absl::Status Run() {
       for (const Size& size : kSizes) {
         const std::string name =
             absl::StrCat(operation, "_", size.name, "_", processes);
-        if (!absl::StartsWith(name, absl::GetFlag(FLAGS_only))) continue;
+        const std::string over_gloo = absl::StrCat("gloo/", name);
+        const bool with_host = absl::StartsWith(name, only);
+        const bool with_gloo = absl::StartsWith(over_gloo, only);
         const std::string request = absl::StrCat(operation, " ", size.bytes);
         for (const auto& [peer_name, peer] : sides.peers) {
           // PyTorch's Gloo has none.
           if (peer_name == "torch" && operation == "reduce_scatter") continue;
-          RETURN_IF_ERROR(Measure(name, request, *sides.ours, peer_name, *peer,
-                                  request, turns));
+          Cases cases;
+          if (with_gloo && peer_name == "gloo") {
+            cases.emplace_back(over_gloo, sides.gloo.get());
+          }
+          if (with_host) cases.emplace_back(name, sides.host.get());
+          if (cases.empty()) continue;
+          RETURN_IF_ERROR(
+              Measure(cases, request, peer_name, *peer, request, turns));
         }
-        if (operation == "all_reduce" && processes == 2 &&
+        if (with_host && operation == "all_reduce" && processes == 2 &&
             size.bytes == 64 << 20) {
-          RETURN_IF_ERROR(Measure(name, request, *sides.ours, "sum",
-                                  *sides.ours, absl::StrCat("sum ", size.bytes),
+          RETURN_IF_ERROR(Measure({{name, sides.host.get()}}, request, "sum",
+                                  *sides.host, absl::StrCat("sum ", size.bytes),
                                   turns));
         }
       }
@@ -169,8 +197,10 @@ int main(int argc, char** argv) {
       "Measures collectives and compares them with peers.");
   absl::ParseCommandLine(argc, argv);
   if (const int processes = absl::GetFlag(FLAGS_serve); processes > 0) {
-    return hawser::benchmarks::ServeCollectives(processes,
-                                                absl::GetFlag(FLAGS_directory));
+    return hawser::benchmarks::ServeCollectives(
+        {.processes = processes,
+         .directory = absl::GetFlag(FLAGS_directory),
+         .backend = absl::GetFlag(FLAGS_backend)});
   }
   const absl::Status status = hawser::benchmarks::Run();
   if (!status.ok()) {

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "async/status_macros.h"
-#include "benchmarks/group_processes.h"
+#include "benchmarks/groups/group_processes.h"
 #include "benchmarks/measurement.h"
 #include "collectives/process_group.h"
 #include "tensor/tensor.h"
@@ -77,8 +77,8 @@ class Side {
 
 }  // namespace
 
-int ServeCollectives(int processes, const std::string& directory) {
-  return ServeGroup(processes, directory, [](ProcessGroup&) -> GroupReply {
+int ServeCollectives(const ServeGroupOptions& options) {
+  return ServeGroup(options, [](ProcessGroup&) -> GroupReply {
     return [](ProcessGroup& group,
               const std::string& request) -> absl::StatusOr<double> {
       std::istringstream words(request);

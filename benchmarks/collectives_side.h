@@ -3,7 +3,7 @@
 #ifndef HAWSER_BENCHMARKS_COLLECTIVES_SIDE_H_
 #define HAWSER_BENCHMARKS_COLLECTIVES_SIDE_H_
 
-#include <string>
+#include "benchmarks/groups/group_processes.h"
 
 namespace hawser::benchmarks {
 
@@ -16,7 +16,7 @@ namespace hawser::benchmarks {
 //   broadcast BYTES       from rank 0
 //   sum BYTES             all processes add one vector to another at once,
 //                         without communication: the limit of the memory
-int ServeCollectives(int processes, const std::string& directory);
+int ServeCollectives(const ServeGroupOptions& options);
 
 }  // namespace hawser::benchmarks
 

@@ -8,118 +8,88 @@
 //            in each
 //   mlp_2 / alone   compared with one process without communication, of which
 //                   another copy runs at the same time
+//   overlap_1gbit_2   two processes with one thread each, joined by a link of
+//                     1 Gbit/s in each direction (ShapedLink) and the backend
+//                     gloo, that train a perceptron 784-1024-...-1024-10 with
+//                     eight hidden layers, 33 MB of gradients, and batches of
+//                     1280. Backward pass and communication take about as long.
+//
+// Case overlap_1gbit_2 needs root, `ip` and `tc`; without, it prints a line
+// with "skipped" that says why. It prints three lines, from these times, of
+// turns that alternate (overlap_side.h):
+//
+//   T_overlap   a step of DistributedDataParallel
+//   T_serial    the same step, but no reduction begins before the backward pass
+//               has computed all gradients
+//   T_alone     a step without communication, in both processes at once
+//   T_backward  the backward pass of T_alone
+//   T_comm      the reductions of a step, without computing
+//
+//   hideable    the part of the communication that the backward pass hides, of
+//               what could be hidden: (T_serial - T_overlap) /
+//               min(T_comm, T_backward). Even an ideal program stays below 1:
+//               the last bucket is ready when the backward pass ends, and
+//               communication uses the cores that compute.
+//   serial      T_serial / T_overlap: the gain by overlap
+//   alone       T_alone / T_overlap: 1 if communication cost nothing
 //
 // Peers:
 //   torch   DistributedDataParallel with Gloo
-//   alone
+//   alone, serial, hideable
+#include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "async/check.h"
 #include "async/status_macros.h"
-#include "autograd/backward.h"
-#include "benchmarks/group_processes.h"
+#include "benchmarks/groups/group_processes.h"
+#include "benchmarks/groups/mlp_trainer.h"
+#include "benchmarks/groups/overlap_side.h"
+#include "benchmarks/groups/shaped_link.h"
 #include "benchmarks/measurement.h"
 #include "benchmarks/peer_process.h"
 #include "benchmarks/temporary_directory.h"
 #include "collectives/process_group.h"
-#include "nn/linear.h"
-#include "nn/loss.h"
-#include "nn/sequential.h"
-#include "optim/optimizer.h"
-#include "optim/sgd.h"
-#include "parallel/distributed_data_parallel.h"
-#include "tensor/ops/random.h"
-#include "tensor/tensor.h"
 
 ABSL_FLAG(bool, quick, false, "Finish within 50 seconds.");
 ABSL_FLAG(std::string, python, "/usr/bin/python3",
           "Python interpreter with PyTorch.");
-ABSL_FLAG(int, serve, 0, "Internal: number of processes of Hawser's side.");
+ABSL_FLAG(std::string, only, "",
+          "Run only cases whose names begin with this text.");
+ABSL_FLAG(std::string, serve, "",
+          "Internal: \"training\" or \"overlap\", Hawser's sides.");
 ABSL_FLAG(std::string, directory, "", "Internal: of the side's store.");
 
 namespace hawser::benchmarks {
 namespace {
 
 using collectives::ProcessGroup;
-using tensor::Tensor;
 
-constexpr int64_t kBatch = 128;
 constexpr int kSteps = 40;
-
-// The model and its batch on one rank.
-class Trainer {
- public:
-  static absl::StatusOr<std::shared_ptr<Trainer>> Create(ProcessGroup& group) {
-    auto trainer = std::make_shared<Trainer>();
-    tensor::Generator generator(0);
-    constexpr int64_t kSizes[] = {784, 512, 512, 10};
-    for (int i = 0; i < 3; ++i) {
-      ASSIGN_OR_RETURN(
-          auto layer,
-          nn::Linear::Create({.in_features = kSizes[i],
-                              .out_features = kSizes[i + 1],
-                              .activation = i < 2 ? tensor::Activation::kRelu
-                                                  : tensor::Activation::kNone},
-                             generator));
-      trainer->model_.Append(absl::StrCat("fc", i), std::move(layer));
-    }
-    ASSIGN_OR_RETURN(trainer->optimizer_,
-                     optim::Optimizer::Create(trainer->model_.parameters(),
-                                              optim::Sgd({.lr = 0.01})));
-    ASSIGN_OR_RETURN(
-        trainer->parallel_,
-        parallel::DistributedDataParallel::Create(trainer->model_, group));
-    trainer->inputs_ = Tensor::Full({kBatch, 784}, 0.5);
-    std::vector<int64_t> labels;
-    for (int64_t i = 0; i < kBatch; ++i) labels.push_back(i % 10);
-    trainer->labels_ = Tensor::FromVector(labels, {kBatch});
-    return trainer;
-  }
-
-  absl::Status Step(bool communicates) {
-    optimizer_->ZeroGrad();
-    const auto loss = [&]() -> absl::StatusOr<Tensor> {
-      ASSIGN_OR_RETURN(const Tensor logits, model_.Forward(inputs_));
-      return nn::CrossEntropyLoss(logits, labels_);
-    };
-    std::optional<parallel::DistributedDataParallel::NoSync> no_sync;
-    if (!communicates) no_sync.emplace(*parallel_);
-    ASSIGN_OR_RETURN(const Tensor result, parallel_->Forward(loss));
-    RETURN_IF_ERROR(autograd::Backward(result));
-    return optimizer_->Step();
-  }
-
- private:
-  nn::Sequential model_;
-  std::unique_ptr<optim::Optimizer> optimizer_;
-  std::unique_ptr<parallel::DistributedDataParallel> parallel_;
-  Tensor inputs_;
-  Tensor labels_;
-};
+constexpr int kLinkMbitPerS = 1000;
+constexpr char kOverlap[] = "overlap_1gbit_2";
 
 GroupReply MakeReply(ProcessGroup& group) {
-  auto trainer = Trainer::Create(group);
-  HAWSER_CHECK(trainer.ok());
-  return [trainer = *trainer](
+  auto created =
+      MlpTrainer::Create(group, {.sizes = {784, 512, 512, 10}, .batch = 128});
+  HAWSER_CHECK(created.ok()) << created.status();
+  return [trainer = std::shared_ptr<MlpTrainer>(*std::move(created))](
              ProcessGroup& of,
              const std::string& request) -> absl::StatusOr<double> {
     RETURN_IF_ERROR(of.Barrier());
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < kSteps; ++i) {
-      RETURN_IF_ERROR(trainer->Step(request == "together"));
+      RETURN_IF_ERROR(trainer->Step(request == "together").status());
     }
     RETURN_IF_ERROR(of.Barrier());
     return kSteps / std::chrono::duration<double>(
@@ -146,14 +116,16 @@ absl::Status Measure(const std::string& peer_name, PeerProcess& ours,
   return absl::OkStatus();
 }
 
-absl::Status Run() {
-  const int turns = absl::GetFlag(FLAGS_quick) ? 5 : 15;
-  const TemporaryDirectory files;
-  ASSIGN_OR_RETURN(const auto ours,
-                   PeerProcess::Start(
-                       {"/proc/self/exe", "--serve=2",
-                        absl::StrCat("--directory=", files.Make("hawser"))},
-                       "see the error above", PeerProcess::WhenIdle::kStopped));
+absl::StatusOr<std::unique_ptr<PeerProcess>> StartOurs(
+    const std::string& mode, const std::string& directory) {
+  return PeerProcess::Start({"/proc/self/exe", absl::StrCat("--serve=", mode),
+                             absl::StrCat("--directory=", directory)},
+                            "see the error above",
+                            PeerProcess::WhenIdle::kStopped);
+}
+
+absl::Status MeasureTraining(const TemporaryDirectory& files, int turns) {
+  ASSIGN_OR_RETURN(const auto ours, StartOurs("training", files.Make("mlp")));
   ASSIGN_OR_RETURN(
       const auto torch,
       PeerProcess::Start(
@@ -165,6 +137,69 @@ absl::Status Run() {
   return Measure("alone", *ours, *ours, turns);
 }
 
+absl::Status MeasureOverlap(const TemporaryDirectory& files, int turns) {
+  if (const absl::Status link = ShapedLink::Create(kLinkMbitPerS).status();
+      !link.ok()) {
+    ReportSkipped("ddp", kOverlap, "hideable", link);
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const auto ours,
+                   StartOurs("overlap", files.Make("overlap")));
+  // The buckets are assigned anew before the second pass.
+  RETURN_IF_ERROR(ours->AskNumber("overlap").status());
+  RETURN_IF_ERROR(ours->AskNumber("overlap").status());
+  Measurement hidden{
+      .bench = "ddp", .case_name = kOverlap, .unit = "ms", .peer = "hideable"};
+  Measurement gain{.bench = "ddp",
+                   .case_name = kOverlap,
+                   .unit = "ms/step",
+                   .better = Better::kLower,
+                   .peer = "serial"};
+  Measurement cost = gain;
+  cost.peer = "alone";
+  for (int turn = 0; turn < turns; ++turn) {
+    ASSIGN_OR_RETURN(const double serial, ours->AskNumber("serial"));
+    ASSIGN_OR_RETURN(const double overlap, ours->AskNumber("overlap"));
+    ASSIGN_OR_RETURN(const double alone, ours->AskNumber("alone"));
+    ASSIGN_OR_RETURN(const double backward, ours->AskNumber("backward"));
+    ASSIGN_OR_RETURN(const double comm, ours->AskNumber("communication"));
+    std::fprintf(stderr,
+                 "%s: T_serial %.0f, T_overlap %.0f, T_alone %.0f, T_backward "
+                 "%.0f, T_comm %.0f ms\n",
+                 kOverlap, serial, overlap, alone, backward, comm);
+    hidden.values.push_back(serial - overlap);
+    hidden.peer_values.push_back(std::min(comm, backward));
+    gain.values.push_back(overlap);
+    gain.peer_values.push_back(serial);
+    cost.values.push_back(overlap);
+    cost.peer_values.push_back(alone);
+  }
+  Report(hidden);
+  Report(gain);
+  Report(cost);
+  return absl::OkStatus();
+}
+
+absl::Status Run() {
+  const bool quick = absl::GetFlag(FLAGS_quick);
+  const TemporaryDirectory files;
+  const std::string only = absl::GetFlag(FLAGS_only);
+  if (absl::StartsWith("mlp_2", only)) {
+    RETURN_IF_ERROR(MeasureTraining(files, quick ? 5 : 15));
+  }
+  if (!absl::StartsWith(kOverlap, only)) return absl::OkStatus();
+  return MeasureOverlap(files, quick ? 7 : 21);
+}
+
+int Serve(const std::string& mode) {
+  ServeGroupOptions options{.processes = 2,
+                            .directory = absl::GetFlag(FLAGS_directory)};
+  if (mode == "training") return ServeGroup(options, MakeReply);
+  options.backend = "gloo";
+  options.link_mbit_per_s = kLinkMbitPerS;
+  return ServeGroup(options, MakeOverlapReply);
+}
+
 }  // namespace
 }  // namespace hawser::benchmarks
 
@@ -172,10 +207,8 @@ int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
       "Measures data-parallel training and compares it with PyTorch.");
   absl::ParseCommandLine(argc, argv);
-  if (const int processes = absl::GetFlag(FLAGS_serve); processes > 0) {
-    return hawser::benchmarks::ServeGroup(processes,
-                                          absl::GetFlag(FLAGS_directory),
-                                          hawser::benchmarks::MakeReply);
+  if (const std::string mode = absl::GetFlag(FLAGS_serve); !mode.empty()) {
+    return hawser::benchmarks::Serve(mode);
   }
   const absl::Status status = hawser::benchmarks::Run();
   if (!status.ok()) {

@@ -91,16 +91,6 @@ absl::Status FindPyTorch(const std::string& python) {
                                           " cannot import torch; ", kAdvice));
 }
 
-void PrintSkipped(const std::string& name, const absl::Status& reason) {
-  nlohmann::ordered_json line;
-  line["bench"] = "main_job";
-  line["case"] = name;
-  line["peer"] = "pytorch";
-  line["skipped"] = std::string(reason.message());
-  std::printf("%s\n", line.dump().c_str());
-  std::fflush(stdout);
-}
-
 absl::StatusOr<std::unique_ptr<PeerProcess>> StartPyTorch(
     const std::string& python, int trainers) {
   ASSIGN_OR_RETURN(auto peer, PeerProcess::Start(
@@ -150,7 +140,7 @@ absl::Status Measure(const std::string& name, int trainers) {
   }
   Report(local);
   if (torch == nullptr) {
-    PrintSkipped(name, torch_found);
+    ReportSkipped("main_job", name, "pytorch", torch_found);
   } else {
     Report(pytorch);
   }

@@ -57,4 +57,15 @@ void Report(const Measurement& measurement) {
   std::fflush(stdout);
 }
 
+void ReportSkipped(const std::string& bench, const std::string& case_name,
+                   const std::string& peer, const absl::Status& reason) {
+  nlohmann::ordered_json line;
+  line["bench"] = bench;
+  line["case"] = case_name;
+  line["peer"] = peer;
+  line["skipped"] = std::string(reason.message());
+  std::printf("%s\n", line.dump().c_str());
+  std::fflush(stdout);
+}
+
 }  // namespace hawser::benchmarks

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+
 namespace hawser::benchmarks {
 
 // Direction in which a measured value improves.
@@ -34,6 +36,11 @@ double Ratio(const Measurement& measurement);
 // {"bench","case","unit","value","peer","peer_value","ratio"} with medians, and
 // to standard error as a readable line with the spread of the ratio.
 void Report(const Measurement& measurement);
+
+// Prints one line of JSON that says why a case has no result:
+// {"bench","case","peer","skipped"}.
+void ReportSkipped(const std::string& bench, const std::string& case_name,
+                   const std::string& peer, const absl::Status& reason);
 
 }  // namespace hawser::benchmarks
 

@@ -92,9 +92,11 @@ DistributedDataParallel::Create(nn::Module& module,
                                 DistributedDataParallelOptions options) {
   std::unique_ptr<DistributedDataParallel> parallel(
       new DistributedDataParallel(module, group, std::move(options)));
+  int64_t gradient_bytes = 0;
   for (auto& [name, parameter] : module.named_parameters()) {
     if (autograd::RequiresGrad(parameter)) {
       parallel->parameters_.emplace_back(name, parameter);
+      gradient_bytes += parameter.byte_size();
     }
   }
   RETURN_IF_ERROR(parallel->CheckSameModel());
@@ -108,7 +110,8 @@ DistributedDataParallel::Create(nn::Module& module,
       Reducer::Create(
           group, parallel->parameters_,
           {.first_bucket_bytes = parallel->options_.first_bucket_bytes,
-           .bucket_bytes = parallel->options_.bucket_bytes,
+           .bucket_bytes = parallel->options_.bucket_bytes.value_or(
+               DefaultBucketBytes(gradient_bytes)),
            .hook = parallel->options_.hook}));
   return parallel;
 }

@@ -40,8 +40,10 @@ enum class UnevenInputs {
 
 struct DistributedDataParallelOptions {
   // Gradients are reduced in buckets of this size, the first of another one, so
-  // that communication begins early.
-  int64_t bucket_bytes = int64_t{25} << 20;
+  // that communication begins early. Not set: DefaultBucketBytes of the model.
+  // Smaller buckets hide more of the communication behind the backward pass,
+  // larger ones cost less by themselves.
+  std::optional<int64_t> bucket_bytes = std::nullopt;
   int64_t first_bucket_bytes = int64_t{1} << 20;
   // Whether a pass may leave parameters without a gradient, others on each
   // rank. A parameter that is used on some ranks gets the average, with zeros

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "async/testing/status_matchers.h"
 #include "autograd/backward.h"
@@ -21,6 +22,7 @@
 #include "collectives/testing/run_ranks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nn/linear.h"
 #include "nn/loss.h"
 #include "nn/module.h"
 #include "nn/sequential.h"
@@ -29,6 +31,7 @@
 #include "parallel/communication_hooks.h"
 #include "parallel/gradient_bucket.h"
 #include "tensor/dtype.h"
+#include "tensor/ops/random.h"
 #include "tensor/tensor.h"
 #include "tests/training_golden.h"
 
@@ -506,17 +509,23 @@ TEST(DistributedDataParallelTest, ReductionBeginsBeforeTheLastGradient) {
   });
 }
 
-TEST(GradientBucketTest, BucketsCloseOnceTheyAreLargeEnough) {
-  const std::vector<BucketItem> items = {{DType::kF32, 4},
-                                         {DType::kF32, 4},
-                                         {DType::kF64, 4},
-                                         {DType::kF32, 4},
-                                         {DType::kF32, 2}};
-  EXPECT_THAT(AssignBuckets(items, {0, 1, 2, 3, 4}, 1, 6),
-              ElementsAre(ElementsAre(0), ElementsAre(1, 3), ElementsAre(2),
-                          ElementsAre(4)));
-  EXPECT_THAT(AssignBuckets(items, {4, 3, 2, 1, 0}, 100, 100),
-              ElementsAre(ElementsAre(4, 3, 1, 0), ElementsAre(2)));
+// Its reduction begins when the backward pass ends.
+TEST(DistributedDataParallelTest, TheLastOfTheDefaultBucketsIsSmall) {
+  RunRanks(1, [](ProcessGroup& group) {
+    constexpr int kLayers = 16;
+    nn::Sequential model;
+    tensor::Generator generator(0);
+    for (int i = 0; i < kLayers; ++i) {
+      auto layer = nn::Linear::Create({.in_features = 512, .out_features = 512},
+                                      generator);
+      ASSERT_THAT(layer, IsOk());
+      model.Append(absl::StrCat("fc", i), *std::move(layer));
+    }
+    const auto parallel = DistributedDataParallel::Create(model, group);
+    ASSERT_THAT(parallel, IsOk());
+    // A weight and a bias.
+    EXPECT_THAT((*parallel)->buckets().back(), ElementsAre(1, 0));
+  });
 }
 
 }  // namespace

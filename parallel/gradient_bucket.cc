@@ -42,4 +42,8 @@ std::vector<std::vector<size_t>> AssignBuckets(
   return result;
 }
 
+int64_t DefaultBucketBytes(int64_t gradient_bytes) {
+  return std::clamp(gradient_bytes / 16, int64_t{1} << 20, int64_t{25} << 20);
+}
+
 }  // namespace hawser::parallel

@@ -51,6 +51,12 @@ std::vector<std::vector<size_t>> AssignBuckets(
     const std::vector<BucketItem>& items, const std::vector<size_t>& order,
     int64_t first_bytes, int64_t bytes);
 
+// Bytes of a bucket of a model with so many bytes of gradients, if the user
+// sets none: a sixteenth of them. The last bucket is complete when the backward
+// pass ends, so that nothing hides its reduction. At least 1 MiB, since each
+// reduction takes some time whatever its size, and at most 25 MiB.
+int64_t DefaultBucketBytes(int64_t gradient_bytes);
+
 }  // namespace hawser::parallel
 
 #endif  // HAWSER_PARALLEL_GRADIENT_BUCKET_H_
