@@ -89,5 +89,31 @@ TEST(CommunicationHooksTest, GradientsOnADeviceAreReducedAsOnTheCpu) {
   }
 }
 
+TEST(CommunicationHooksTest, TopKSendsEachElementOnce) {
+  collectives::RunRanks(
+      collectives::MakeLoopbackBackends, 1, [](ProcessGroup& group) {
+        // A tenth of them is no whole number.
+        const int count = 25;
+        std::vector<float> values;
+        for (int i = 0; i < count; ++i) {
+          values.push_back(static_cast<float>(count - i));
+        }
+        GradientBucket bucket;
+        bucket.flat = Tensor::FromVector(values, {count});
+        bucket.gradients = {bucket.flat};
+        bucket.parameters = {0};
+        const CommunicationHook hook = TopKHook(0.1);
+        std::vector<float> sent(values.size());
+        for (int pass = 0; pass < count; ++pass) {
+          ASSERT_THAT(hook(group, bucket).Wait(), IsOk());
+          const std::vector<float> reduced = bucket.flat.ToVector<float>();
+          for (size_t i = 0; i < sent.size(); ++i) sent[i] += reduced[i];
+          // Without further gradients.
+          ASSERT_THAT(bucket.flat.CopyFrom(Tensor::Zeros({count})), IsOk());
+        }
+        EXPECT_EQ(sent, values);
+      });
+}
+
 }  // namespace
 }  // namespace hawser::parallel

@@ -49,8 +49,7 @@ class TopK {
         kept_.try_emplace(bucket.parameters, ps::TopKGradients(density_));
     const Tensor chosen = kept->second.Choose(gradients);
     const int64_t count = chosen.num_elements();
-    const int64_t sent = std::clamp<int64_t>(
-        static_cast<int64_t>(density_ * static_cast<double>(count)), 1, count);
+    const int64_t sent = kept->second.NumChosen(count);
     std::vector<int64_t> places(static_cast<size_t>(sent));
     std::vector<float> values(static_cast<size_t>(sent));
     size_t next = 0;
