@@ -21,6 +21,7 @@
 #include "async/thread_pool.h"
 #include "collectives/backend.h"
 #include "collectives/collective_call.h"
+#include "collectives/p2p_op.h"
 #include "collectives/reduce_op.h"
 #include "tensor/tensor.h"
 
@@ -173,6 +174,18 @@ class ProcessGroup {
   absl::StatusOr<int> ReceiveAny(Tensor tensor, uint32_t tag = 0);
   async::Future<int> ReceiveAnyAsync(Tensor tensor, uint32_t tag = 0);
 
+  // Starts all these messages, in their order, and ends once all have ended:
+  // torch.distributed's batch_isend_irecv. Ranks may list their operations in
+  // any order, and the other rank of a message need not batch it. The error is
+  // that of the operation that ended with one first, and names it with its
+  // rank. kInvalidArgument for a wrong argument names the index of its
+  // operation; nothing was sent then. An empty list is OK.
+  //
+  //   RETURN_IF_ERROR(group.BatchSendReceive({P2pOp::Send(mine, right),
+  //                                           P2pOp::Receive(theirs, left)}));
+  absl::Status BatchSendReceive(std::vector<P2pOp> operations);
+  Work BatchSendReceiveAsync(std::vector<P2pOp> operations);
+
   // Ends all operations on all ranks: with `status` here, with kAborted on the
   // others.
   void Abort(const absl::Status& status);
@@ -200,9 +213,21 @@ class ProcessGroup {
   absl::StatusOr<std::vector<Tensor>> SplitRows(const Tensor& tensor,
                                                 std::vector<int64_t> rows,
                                                 const char* what) const;
-  async::Future<int> ReceiveFrom(Tensor tensor, int from, uint32_t tag);
   absl::Status CheckMessage(const char* operation, const Tensor& tensor,
-                            int peer, uint32_t tag) const;
+                            uint32_t tag) const;
+  absl::Status CheckPeer(const char* operation, int peer) const;
+  // The contiguous memory of a message whose arguments are right.
+  absl::StatusOr<Tensor> PrepareSend(const Tensor& tensor, int to,
+                                     uint32_t tag) const;
+  absl::StatusOr<Tensor> PrepareReceive(const Tensor& tensor,
+                                        uint32_t tag) const;
+  absl::StatusOr<Tensor> PrepareReceiveFrom(const Tensor& tensor, int from,
+                                            uint32_t tag) const;
+  Work StartSend(Tensor data, int to, uint32_t tag);
+  // Writes the message in `data` to `tensor`; both may be the same.
+  async::Future<int> StartReceive(Tensor tensor, Tensor data, int from,
+                                  uint32_t tag);
+  Work StartReceiveFrom(Tensor tensor, Tensor data, int from, uint32_t tag);
   async::MonotonicTime Deadline() const;
 
   const int rank_;

@@ -242,10 +242,14 @@ absl::StatusOr<ProcessPlace> PlaceFromEnvironment(const Variables& get) {
     if (place.rank.has_value() && place.world_size.has_value() &&
         *place.rank >= *place.world_size) {
       return absl::InvalidArgumentError(
-          absl::StrCat(launcher.variable, " describes rank ", *place.rank,
-                       " of a job with ", *place.world_size, " processes"));
+          absl::StrCat(launcher.variable, " and the variables beside it: rank ",
+                       *place.rank, " is outside the world of size ",
+                       *place.world_size, ": ranks begin at 0"));
     }
     break;
+  }
+  if (place.source == PlaceSource::kNone) {
+    RETURN_IF_ERROR(ReadSize(get, "WORLD_SIZE", place.world_size));
   }
   if (IsSet(get, "MASTER_ADDR")) {
     place.master_address = Text(get, "MASTER_ADDR");

@@ -64,9 +64,10 @@ struct ProcessPlace {
 //      Recognised by SLURM_PROCID. Last, since it is also set for the shell in
 //      which a user starts another launcher.
 //
-// MASTER_ADDR and MASTER_PORT, where they are set, replace the address and the
-// port of each. An empty variable counts as not set. kInvalidArgument names the
-// variable and its value.
+// Without any of them, WORLD_SIZE alone is read, for a process that has its
+// rank from elsewhere. MASTER_ADDR and MASTER_PORT, where they are set, replace
+// the address and the port of each. An empty variable counts as not set.
+// kInvalidArgument names the variable and its value.
 absl::StatusOr<ProcessPlace> PlaceFromEnvironment();
 
 // The same, with the variables that `get` returns; null: not set.

@@ -53,6 +53,17 @@ TEST(ProcessPlaceTest, EmptyEnvironmentSaysNothing) {
   EXPECT_EQ(place->master_address, "");
 }
 
+TEST(ProcessPlaceTest, WorldSizeAloneIsReadWithoutALauncher) {
+  auto place = Place({{"WORLD_SIZE", "3"}});
+  ASSERT_THAT(place, IsOk());
+  EXPECT_EQ(place->source, PlaceSource::kNone);
+  EXPECT_EQ(place->rank, std::nullopt);
+  EXPECT_THAT(place->world_size, Optional(3));
+  place = Place({{"WORLD_SIZE", "3"}, {"SLURM_PROCID", "0"}});
+  ASSERT_THAT(place, IsOk());
+  EXPECT_EQ(place->world_size, std::nullopt);
+}
+
 TEST(ProcessPlaceTest, Torchrun) {
   const auto place = Place(Torchrun());
   ASSERT_THAT(place, IsOk());
@@ -215,6 +226,7 @@ TEST(ProcessPlaceTest, WrongVariableIsNamedWithItsValue) {
       {"RANK", "x", {}},
       {"RANK", "-1", {}},
       {"WORLD_SIZE", "0", {{"RANK", "0"}}},
+      {"WORLD_SIZE", "many", {}},
       {"TORCHELASTIC_RESTART_COUNT", "y", {{"RANK", "0"}}},
       {"MASTER_PORT", "70000", {}},
       {"OMPI_COMM_WORLD_SIZE", "two", {{"OMPI_COMM_WORLD_RANK", "0"}}},
@@ -247,7 +259,8 @@ TEST(ProcessPlaceTest, WrongVariableIsNamedWithItsValue) {
   }
   EXPECT_THAT(Place({{"RANK", "4"}, {"WORLD_SIZE", "4"}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("rank 4 of a job with 4")));
+                       HasSubstr("RANK and the variables beside it: rank 4 "
+                                 "is outside the world of size 4")));
 }
 
 TEST(ProcessPlaceTest, TaskBeyondTheRangeOfRanksIsWrong) {

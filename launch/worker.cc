@@ -13,6 +13,7 @@
 #include "launch/master_endpoint.h"
 #include "launch/metrics_endpoint.h"
 #include "launch/network_interface.h"
+#include "launch/process_place.h"
 #include "launch/store_counters.h"
 #include "net/auth/credentials.h"
 #include "net/auth/identity.h"
@@ -64,38 +65,70 @@ absl::StatusOr<store::StoreUrl> InitUrl(const WorkerOptions& options) {
       StringOrEnvironment(options.meeting_place.url, "HAWSER_INIT", "env://"));
 }
 
+// Takes the rank and the world size that are not set from the launcher.
+absl::Status TakePlace(const ProcessPlace& place, WorkerIdentity& identity) {
+  const bool has_rank = identity.rank.has_value();
+  if (!has_rank) identity.rank = place.rank;
+  if (!identity.rank.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the worker's rank is missing: set identity.rank or the environment "
+        "variable RANK, or start the worker by a launcher such as hawser run, "
+        "mpirun or srun",
+        place.role.empty() ? ""
+                           : absl::StrCat("; the environment gives the role '",
+                                          place.role, "' without a rank")));
+  }
+  // The shell of a SLURM job, in which a worker with a rank of its own may run,
+  // describes another job.
+  const bool is_for_any_rank = place.source == PlaceSource::kNone ||
+                               place.source == PlaceSource::kTorchrun;
+  if (!identity.world_size.has_value() && (!has_rank || is_for_any_rank)) {
+    identity.world_size = place.world_size;
+  }
+  return absl::OkStatus();
+}
+
 // Completes the options from the environment and the defaults. Returns the URL
-// of the store, which is not env://.
+// of the store, which is env:// only if the user supplied the store.
 absl::StatusOr<store::StoreUrl> Complete(WorkerOptions& options) {
   ASSIGN_OR_RETURN(store::StoreUrl url, InitUrl(options));
-  RETURN_IF_ERROR(Agree("rank", url.rank, options.identity.rank));
-  RETURN_IF_ERROR(
-      Agree("world size", url.world_size, options.identity.world_size));
-  ASSIGN_OR_RETURN(options.identity.rank,
-                   IntOrEnvironment(options.identity.rank, "RANK"));
-  if (!options.identity.rank.has_value()) {
+  WorkerIdentity& identity = options.identity;
+  MeetingPlace& meeting = options.meeting_place;
+  RETURN_IF_ERROR(Agree("rank", url.rank, identity.rank));
+  RETURN_IF_ERROR(Agree("world size", url.world_size, identity.world_size));
+  const bool has_rank = identity.rank.has_value();
+  const bool needs_master =
+      url.scheme == store::StoreUrl::Scheme::kEnv && meeting.store == nullptr;
+  ProcessPlace place;
+  if (needs_master || !has_rank || !identity.world_size.has_value()) {
+    ASSIGN_OR_RETURN(place, PlaceFromEnvironment());
+  }
+  RETURN_IF_ERROR(TakePlace(place, identity));
+  if (identity.world_size.has_value() &&
+      (*identity.rank < 0 || *identity.rank >= *identity.world_size)) {
     return absl::InvalidArgumentError(
-        "the worker's rank is missing: set identity.rank or the environment "
-        "variable RANK");
+        absl::StrCat("rank ", *identity.rank, " is outside the world of size ",
+                     *identity.world_size, ": ranks begin at 0"));
   }
-  ASSIGN_OR_RETURN(options.identity.world_size,
-                   IntOrEnvironment(options.identity.world_size, "WORLD_SIZE"));
-  if (options.identity.world_size.has_value() &&
-      (*options.identity.rank < 0 ||
-       *options.identity.rank >= *options.identity.world_size)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "rank ", *options.identity.rank, " is outside the world of size ",
-        *options.identity.world_size, ": ranks begin at 0"));
+  if (!has_rank && !place.role.empty() && identity.roles.empty() &&
+      net::WithEnvironment(options.network.credentials)
+          .certificate_path.empty()) {
+    identity.roles = {place.role};
   }
-  url.world_size = options.identity.world_size;
-  if (url.scheme == store::StoreUrl::Scheme::kEnv) {
+  url.world_size = identity.world_size;
+  if (needs_master) {
     url.scheme = store::StoreUrl::Scheme::kTcp;
-    ASSIGN_OR_RETURN(url.endpoint,
-                     MasterEndpoint(options.meeting_place.master_address,
-                                    options.meeting_place.master_port));
+    if (meeting.master_address.empty()) {
+      meeting.master_address = place.master_address;
+    }
+    if (!meeting.master_port.has_value()) {
+      meeting.master_port = place.master_port;
+    }
+    ASSIGN_OR_RETURN(url.endpoint, MasterEndpoint(meeting.master_address,
+                                                  meeting.master_port));
   }
   if (url.scheme == store::StoreUrl::Scheme::kTcp &&
-      (url.endpoint.port < (*options.identity.rank == 0 ? 0 : 1) ||
+      (url.endpoint.port < (*identity.rank == 0 ? 0 : 1) ||
        url.endpoint.port > 65535)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the master's port is ", url.endpoint.port,
@@ -109,8 +142,8 @@ absl::StatusOr<store::StoreUrl> Complete(WorkerOptions& options) {
     ASSIGN_OR_RETURN(bind.host, AddressOfInterface(interface));
     options.network.bind_address = ToString(bind);
   }
-  if (options.identity.name.empty()) {
-    options.identity.name = absl::StrCat("worker", *options.identity.rank);
+  if (identity.name.empty()) {
+    identity.name = absl::StrCat("worker", *identity.rank);
   }
   return url;
 }

@@ -31,14 +31,18 @@ struct WorkerIdentity {
   // Unique in the job; 1 to 127 letters, digits, "-_:.", the first a letter or
   // digit. Default: "worker<rank>".
   std::string name = {};
-  // Environment: RANK. Required.
+  // Environment: the rank that a launcher has given this process, such as RANK
+  // of torchrun or `hawser run`, or the variables of MPI and SLURM
+  // (launch/process_place.h). Required.
   std::optional<int> rank = {};
-  // Number of workers; Start waits for all of them. Environment: WORLD_SIZE. If
+  // Number of workers; Start waits for all of them. Environment: that of the
+  // launcher, or WORLD_SIZE alone if the rank is set here or in the URL. If
   // unset, workers join and leave at any time.
   std::optional<int> world_size = {};
   // Roles that WorkerInfo::roles shows to other workers, such as "trainer" or
   // "ps". With TLS the worker's certificate must have them (`hawser certs issue
-  // --roles`). If empty, the roles are those of the certificate.
+  // --roles`). If empty, the roles are those of the certificate, or, without
+  // one, the role that the launcher has given with the rank, if any.
   std::vector<std::string> roles = {};
   // Name of the job. Jobs that share a store do not see each other.
   std::string job = "default";
@@ -52,8 +56,9 @@ struct MeetingPlace {
   // world size. Environment, if none of the three is set: HAWSER_INIT.
   std::string url = {};
   // The address at which rank 0 serves the store. Environment: MASTER_ADDR and
-  // MASTER_PORT. Default: 127.0.0.1 and 29500. With port 0, rank 0 chooses a
-  // free port, which Worker::master() returns.
+  // MASTER_PORT, or the launcher's (launch/process_place.h). Default: 127.0.0.1
+  // and 29500. With port 0, rank 0 chooses a free port, which Worker::master()
+  // returns.
   std::string master_address = {};
   std::optional<int> master_port = {};
   // Must outlive the worker.

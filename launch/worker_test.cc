@@ -33,10 +33,26 @@ inline constexpr rpc::Function<int64_t(int64_t)> kTwice{"worker_test.Twice"};
 class WorkerTest : public testing::Test {
  protected:
   WorkerTest() {
-    for (const char* name :
-         {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "HAWSER_INIT",
-          "HAWSER_INTERFACE", "HAWSER_TLS_CERT", "HAWSER_TLS_KEY",
-          "HAWSER_TLS_CA", "HAWSER_TLS_CRL_DIR", "HAWSER_TOKEN_FILE"}) {
+    for (const char* name : {"RANK",
+                             "WORLD_SIZE",
+                             "ROLE_NAME",
+                             "OMPI_COMM_WORLD_RANK",
+                             "OMPI_COMM_WORLD_SIZE",
+                             "PMI_RANK",
+                             "TF_CONFIG",
+                             "DMLC_ROLE",
+                             "SLURM_PROCID",
+                             "SLURM_NTASKS",
+                             "SLURM_JOB_NODELIST",
+                             "MASTER_ADDR",
+                             "MASTER_PORT",
+                             "HAWSER_INIT",
+                             "HAWSER_INTERFACE",
+                             "HAWSER_TLS_CERT",
+                             "HAWSER_TLS_KEY",
+                             "HAWSER_TLS_CA",
+                             "HAWSER_TLS_CRL_DIR",
+                             "HAWSER_TOKEN_FILE"}) {
       unsetenv(name);
     }
     EXPECT_THAT(registry_.Register(kTwice, [](int64_t x) { return 2 * x; }),
@@ -137,6 +153,74 @@ void ExpectWorldOfTwo(const std::string& url, rpc::FunctionRegistry& registry,
       std::async(std::launch::async, [&] { return (*second)->Shutdown(); });
   EXPECT_THAT((*first)->Shutdown(), IsOk());
   EXPECT_THAT(shutdown.get(), IsOk());
+}
+
+// Starts the only worker of a job whose launcher has set these variables. Its
+// store must lie at `host`.
+void ExpectPlaced(const std::map<std::string, std::string>& variables,
+                  const std::string& host,
+                  const std::vector<std::string>& roles) {
+  for (const auto& [name, value] : variables) {
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+  setenv("MASTER_PORT", "0", 1);
+  auto worker = Worker::Start({});
+  ASSERT_THAT(worker, IsOk());
+  EXPECT_EQ((*worker)->rank(), 0);
+  EXPECT_EQ((*worker)->name(), "worker0");
+  EXPECT_EQ((*worker)->world_size(), 1);
+  EXPECT_THAT((*worker)->master(), testing::StartsWith(host + ":"));
+  const auto known = (*worker)->agent().FindWorker("worker0");
+  ASSERT_THAT(known, IsOk());
+  EXPECT_EQ(known->roles, roles);
+  EXPECT_THAT((*worker)->Shutdown(), IsOk());
+}
+
+TEST_F(WorkerTest, MpiPlacesAWorker) {
+  ExpectPlaced({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}},
+               "127.0.0.1", {});
+}
+
+TEST_F(WorkerTest, SlurmPlacesAWorker) {
+  ExpectPlaced({{"SLURM_PROCID", "0"},
+                {"SLURM_NTASKS", "1"},
+                {"SLURM_JOB_NODELIST", "localhost"}},
+               "localhost", {});
+}
+
+TEST_F(WorkerTest, TheLauncherGivesARoleWithTheRank) {
+  ExpectPlaced({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"ROLE_NAME", "trainer"}},
+               "127.0.0.1", {"trainer"});
+}
+
+TEST_F(WorkerTest, OptionsTakePrecedenceOverTheLauncher) {
+  setenv("SLURM_PROCID", "5", 1);
+  setenv("SLURM_NTASKS", "6", 1);
+  setenv("SLURM_JOB_NODELIST", "node[1-6]", 1);
+  store::HashStore store;
+  // Of another job than the shell that started it.
+  auto worker = Worker::Start(
+      {.identity = {.rank = 7}, .meeting_place = {.store = &store}});
+  ASSERT_THAT(worker, IsOk());
+  EXPECT_EQ((*worker)->world_size(), std::nullopt);
+  setenv("RANK", "3", 1);
+  setenv("WORLD_SIZE", "4", 1);
+  setenv("ROLE_NAME", "server", 1);
+  setenv("MASTER_ADDR", "nosuchhost.invalid", 1);
+  setenv("MASTER_PORT", "1", 1);
+  auto other = Worker::Start(
+      {.identity = {.rank = 0, .world_size = 1, .roles = {"trainer"}},
+       .meeting_place = {.master_address = "127.0.0.1", .master_port = 0}});
+  ASSERT_THAT(other, IsOk());
+  const auto known = (*other)->agent().FindWorker("worker0");
+  ASSERT_THAT(known, IsOk());
+  EXPECT_THAT(known->roles, testing::ElementsAre("trainer"));
+  // WORLD_SIZE is of the worker's job, whatever its rank.
+  EXPECT_THAT(Worker::Start({.identity = {.rank = 4},
+                             .meeting_place = {.store = &store}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("rank 4 is outside the world of size "
+                                          "4")));
 }
 
 TEST_F(WorkerTest, TwoWorkersJoinThroughAFile) {
@@ -300,6 +384,18 @@ TEST_F(WorkerTest, InsecureNetworkInGrpcOptionsIsRejected) {
                      .network = {.grpc = {.allow_insecure_network = true}}}),
       StatusIs(absl::StatusCode::kInvalidArgument,
                testing::HasSubstr("allow_insecure_network")));
+}
+
+TEST_F(WorkerTest, ErrorsNameTheVariablesOfTheLauncher) {
+  setenv("SLURM_PROCID", "first", 1);
+  EXPECT_THAT(Worker::Start({}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("SLURM_PROCID is 'first'")));
+  setenv("DMLC_ROLE", "scheduler", 1);
+  EXPECT_THAT(Worker::Start({}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("the role 'scheduler' without a "
+                                          "rank")));
 }
 
 TEST_F(WorkerTest, ErrorsNameMissingAndWrongSettings) {

@@ -1,4 +1,5 @@
-// Ways to reduce gradients.
+// Ways to reduce gradients. Buckets may lie on any device that the group
+// serves; each hook says what it does elsewhere.
 
 #ifndef HAWSER_PARALLEL_COMMUNICATION_HOOKS_H_
 #define HAWSER_PARALLEL_COMMUNICATION_HOOKS_H_
@@ -33,12 +34,21 @@ struct PowerSgdOptions {
 // next gradient. The factors of a pass begin with those of the one before.
 // Parameters with one dimension are averaged as they are. For f32 and f64. A
 // hook belongs to one object.
+//
+// Gradients, their errors, matrix products and the reductions stay on the
+// bucket's device. The columns of the factors are made orthonormal on the CPU:
+// from a GPU, each factor is copied there and back, two in each pass for each
+// parameter, and the hook waits for the device.
 CommunicationHook PowerSgdHook(PowerSgdOptions options = {});
 
 // Each rank sends the `density` largest of its gradients in each bucket, at
 // least one, in (0, 1]; the others are added to the next gradient (Stich,
 // Cordonnier and Jaggi, "Sparsified SGD with Memory", NeurIPS 2018). For f32. A
 // hook belongs to one object.
+//
+// Gradients are chosen, kept and added on the CPU: from a GPU, a bucket is
+// copied there and its result back, and what is chosen goes over the group's
+// backend of the GPU.
 CommunicationHook TopKHook(double density);
 
 }  // namespace hawser::parallel

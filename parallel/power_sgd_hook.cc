@@ -11,7 +11,9 @@
 #include "async/status_macros.h"
 #include "collectives/reduce_op.h"
 #include "parallel/communication_hooks.h"
+#include "tensor/device.h"
 #include "tensor/dtype.h"
+#include "tensor/ops/in_place.h"
 #include "tensor/ops/matmul.h"
 #include "tensor/ops/random.h"
 #include "tensor/tensor.h"
@@ -48,18 +50,16 @@ void Orthonormalize(T* matrix, int64_t rows, int64_t columns) {
   }
 }
 
-template <class T>
-void Subtract(Tensor& from, const Tensor& what) {
-  T* const to = from.data<T>();
-  const T* const values = what.data<T>();
-  for (int64_t i = 0; i < from.num_elements(); ++i) to[i] -= values[i];
-}
-
-template <class T>
-void Add(Tensor& to, const Tensor& what) {
-  T* const sum = to.data<T>();
-  const T* const values = what.data<T>();
-  for (int64_t i = 0; i < to.num_elements(); ++i) sum[i] += values[i];
+// The same for a factor on any device. It is thin, and goes through a copy on
+// the CPU, which is none if it lies there.
+absl::Status Orthonormalize(Tensor& factor) {
+  ASSIGN_OR_RETURN(Tensor host, factor.To(tensor::kCpu));
+  if (host.dtype() == DType::kF32) {
+    Orthonormalize(host.data<float>(), host.dim(0), host.dim(1));
+  } else {
+    Orthonormalize(host.data<double>(), host.dim(0), host.dim(1));
+  }
+  return host.is_same(factor) ? absl::OkStatus() : factor.CopyFrom(host);
 }
 
 // What is known of one parameter.
@@ -91,8 +91,7 @@ class PowerSgd {
     if (state.passes++ < options_.first_pass) {
       return group.AllReduce(bucket.flat, ReduceOp::kAverage);
     }
-    return dtype == DType::kF32 ? Compress<float>(group, bucket, state)
-                                : Compress<double>(group, bucket, state);
+    return Compress(group, bucket, state);
   }
 
  private:
@@ -115,8 +114,10 @@ class PowerSgd {
       }
       Matrix matrix;
       ASSIGN_OR_RETURN(matrix.gradient, gradient.View({rows, columns}));
-      const tensor::TensorOptions of{.dtype = gradient.dtype()};
-      matrix.lost = Tensor::Zeros({rows, columns}, of);
+      const tensor::TensorOptions of{.dtype = gradient.dtype(),
+                                     .device = gradient.device()};
+      ASSIGN_OR_RETURN(matrix.lost, Tensor::TryEmpty({rows, columns}, of));
+      RETURN_IF_ERROR(tensor::FillInPlace(matrix.lost, 0));
       ASSIGN_OR_RETURN(matrix.right, tensor::Normal({columns, options_.rank}, 0,
                                                     1, generator_, of));
       state.matrices.push_back(std::move(matrix));
@@ -124,15 +125,13 @@ class PowerSgd {
     return absl::OkStatus();
   }
 
-  template <class T>
   absl::Status Compress(ProcessGroup& group, const GradientBucket& bucket,
                         Bucket& state) {
     if (!state.prepared) RETURN_IF_ERROR(Prepare(bucket, state));
     std::vector<Tensor> sent = state.plain;
     for (Matrix& matrix : state.matrices) {
-      Add<T>(matrix.gradient, matrix.lost);
-      Orthonormalize(matrix.right.data<T>(), matrix.right.dim(0),
-                     options_.rank);
+      RETURN_IF_ERROR(tensor::AddInPlace(matrix.gradient, matrix.lost));
+      RETURN_IF_ERROR(Orthonormalize(matrix.right));
       ASSIGN_OR_RETURN(matrix.left,
                        tensor::MatMul(matrix.gradient, matrix.right));
       sent.push_back(matrix.left);
@@ -140,7 +139,7 @@ class PowerSgd {
     RETURN_IF_ERROR(group.AllReduce(sent, ReduceOp::kAverage));
     sent.clear();
     for (Matrix& matrix : state.matrices) {
-      Orthonormalize(matrix.left.data<T>(), matrix.left.dim(0), options_.rank);
+      RETURN_IF_ERROR(Orthonormalize(matrix.left));
       ASSIGN_OR_RETURN(const Tensor transposed, matrix.gradient.T());
       ASSIGN_OR_RETURN(matrix.right, tensor::MatMul(transposed, matrix.left));
       sent.push_back(matrix.right);
@@ -153,7 +152,7 @@ class PowerSgd {
       ASSIGN_OR_RETURN(const Tensor product,
                        tensor::MatMul(matrix.left, transposed));
       RETURN_IF_ERROR(matrix.lost.CopyFrom(matrix.gradient));
-      Subtract<T>(matrix.lost, product);
+      RETURN_IF_ERROR(tensor::AddInPlace(matrix.lost, product, -1));
       RETURN_IF_ERROR(matrix.gradient.CopyFrom(product));
     }
     return absl::OkStatus();

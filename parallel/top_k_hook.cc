@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "async/status_macros.h"
 #include "parallel/communication_hooks.h"
 #include "ps/top_k_gradients.h"
+#include "tensor/device.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
@@ -17,6 +19,18 @@ namespace {
 
 using collectives::ProcessGroup;
 using tensor::DType;
+
+// The tensors of all ranks, [ranks, n], on the CPU. They go over the backend of
+// `device`.
+absl::StatusOr<Tensor> GatherOver(ProcessGroup& group, tensor::Device device,
+                                  const Tensor& own) {
+  ASSIGN_OR_RETURN(const Tensor sent, own.To(device));
+  ASSIGN_OR_RETURN(const Tensor all,
+                   Tensor::TryEmpty({group.size(), own.num_elements()},
+                                    {.dtype = own.dtype(), .device = device}));
+  RETURN_IF_ERROR(group.AllGather(sent, all));
+  return all.To(tensor::kCpu);
+}
 
 // The gradients that the buckets of one object keep.
 class TopK {
@@ -28,13 +42,14 @@ class TopK {
       return absl::InvalidArgumentError(
           "TopKHook needs gradients in f32 and a density in (0, 1]");
     }
+    // The bucket itself if it lies on the CPU.
+    ASSIGN_OR_RETURN(Tensor gradients, bucket.flat.To(tensor::kCpu));
     // Buckets that were assigned anew begin without kept gradients.
     auto [kept, added] =
         kept_.try_emplace(bucket.parameters, ps::TopKGradients(density_));
-    const Tensor chosen = kept->second.Choose(bucket.flat);
+    const Tensor chosen = kept->second.Choose(gradients);
     const int64_t count = chosen.num_elements();
-    const int64_t sent = std::clamp<int64_t>(
-        static_cast<int64_t>(density_ * static_cast<double>(count)), 1, count);
+    const int64_t sent = kept->second.NumChosen(count);
     std::vector<int64_t> places(static_cast<size_t>(sent));
     std::vector<float> values(static_cast<size_t>(sent));
     size_t next = 0;
@@ -44,21 +59,22 @@ class TopK {
       places[next] = i;
       values[next++] = all[i];
     }
-    Tensor all_places =
-        Tensor::Empty({group.size(), sent}, {.dtype = DType::kI64});
-    Tensor all_values = Tensor::Empty({group.size(), sent});
-    RETURN_IF_ERROR(
-        group.AllGather(Tensor::FromVector(places, {sent}), all_places));
-    RETURN_IF_ERROR(
-        group.AllGather(Tensor::FromVector(values, {sent}), all_values));
-    Tensor flat = bucket.flat;
-    float* const sum = flat.data<float>();
+    const tensor::Device device = bucket.flat.device();
+    ASSIGN_OR_RETURN(
+        const Tensor all_places,
+        GatherOver(group, device, Tensor::FromVector(places, {sent})));
+    ASSIGN_OR_RETURN(
+        const Tensor all_values,
+        GatherOver(group, device, Tensor::FromVector(values, {sent})));
+    float* const sum = gradients.data<float>();
     std::fill_n(sum, count, 0.0f);
     const auto share = 1 / static_cast<float>(group.size());
     for (int64_t i = 0; i < group.size() * sent; ++i) {
       sum[all_places.data<int64_t>()[i]] += share * all_values.data<float>()[i];
     }
-    return absl::OkStatus();
+    if (device.is_cpu()) return absl::OkStatus();
+    Tensor flat = bucket.flat;
+    return flat.CopyFrom(gradients);
   }
 
  private:

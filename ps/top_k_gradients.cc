@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -21,6 +22,13 @@ float Magnitude(float element) {
 
 }  // namespace
 
+int64_t TopKGradients::NumChosen(int64_t count) const {
+  if (count == 0) return 0;
+  return std::clamp<int64_t>(
+      static_cast<int64_t>(std::ceil(density_ * static_cast<double>(count))), 1,
+      count);
+}
+
 Tensor TopKGradients::Choose(const Tensor& gradient) {
   const auto count = static_cast<size_t>(gradient.num_elements());
   Tensor chosen = Tensor::Zeros(gradient.shape());
@@ -33,9 +41,7 @@ Tensor TopKGradients::Choose(const Tensor& gradient) {
     kept[i] += added[i];
     magnitudes[i] = Magnitude(kept[i]);
   }
-  const size_t k = std::clamp<size_t>(
-      static_cast<size_t>(std::ceil(density_ * static_cast<double>(count))), 1,
-      count);
+  const int64_t k = NumChosen(gradient.num_elements());
   const auto smallest = magnitudes.begin() + static_cast<std::ptrdiff_t>(k) - 1;
   std::nth_element(magnitudes.begin(), smallest, magnitudes.end(),
                    std::greater<>());

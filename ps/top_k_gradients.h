@@ -3,6 +3,8 @@
 #ifndef HAWSER_PS_TOP_K_GRADIENTS_H_
 #define HAWSER_PS_TOP_K_GRADIENTS_H_
 
+#include <cstdint>
+
 #include "tensor/tensor.h"
 
 namespace hawser::ps {
@@ -18,6 +20,9 @@ class TopKGradients {
   // `density` is the share of the elements that a step sends, in (0, 1]; at
   // least one element.
   explicit TopKGradients(double density) : density_(density) {}
+
+  // Elements that Choose chooses of a gradient with `count`.
+  int64_t NumChosen(int64_t count) const;
 
   // Returns a tensor of the gradient's shape with the chosen elements, each the
   // sum of those kept and this one; the others are 0. Of equal magnitudes the

@@ -27,6 +27,13 @@ namespace hawser::collectives {
 //   3. The sender enqueues its messages to this receiver in the order of their
 //      numbers.
 //
+// So a send reaches the device only once its receive is there, and messages of
+// opposite directions, or of other ranks, have communicators, threads and
+// streams of their own: whatever the order in which ranks start messages, none
+// blocks another, and a batch of them needs no group of NCCL's calls, which
+// belongs to one thread. Each message is a launch; those of one direction run
+// one after the other.
+//
 // A message of a rank to itself is copied by its receive. Thread-safe.
 class DeviceMessages {
  public:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,6 +26,7 @@
 #include "collectives/nccl/device_messages.h"
 #include "collectives/nccl/reduction.h"
 #include "collectives/nccl/testing/fake_library.h"
+#include "collectives/p2p_op.h"
 #include "collectives/process_group.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -494,10 +496,37 @@ TEST_F(NcclFailureTest, AFailedSendEndsTheReceive) {
   });
 }
 
+TEST_F(NcclFailureTest, AFailedSendEndsItsBatch) {
+  RunGroups(2, [this](ProcessGroup& group) {
+    ASSERT_THAT(group.Barrier(), IsOk());
+    const Tensor data = Tensor::Zeros({10});
+    if (group.rank() == 0) {
+      machine().FailNext(0, "ncclSend", absl::InternalError("broken link"));
+      // The send ends the group, and so the receive, before it ends itself.
+      EXPECT_THAT(group.BatchSendReceive({P2pOp::Receive(Tensor::Zeros({1}), 1),
+                                          P2pOp::Send(data, 1)}),
+                  StatusIs(absl::StatusCode::kInternal,
+                           AllOf(HasSubstr("receive from rank 1"),
+                                 HasSubstr("broken link"))));
+    } else {
+      EXPECT_THAT(group.BatchSendReceive({P2pOp::Receive(data, 0)}),
+                  kCode(absl::StatusCode::kAborted, "broken link"));
+    }
+  });
+}
+
 TEST_F(NcclFailureTest, TagsHaveABound) {
-  RunGroups(1, [](ProcessGroup& group) {
-    EXPECT_THAT(group.Send(Tensor::Zeros({1}), 0, DeviceMessages::kMaxTag + 1),
-                kCode(absl::StatusCode::kInvalidArgument, "1073741823"));
+  RunGroups(1, [this](ProcessGroup& group) {
+    const Tensor data = Tensor::Zeros({1});
+    const uint32_t tag = DeviceMessages::kMaxTag + 1;
+    const auto refused =
+        kCode(absl::StatusCode::kInvalidArgument, "1073741823");
+    const size_t before = machine().Calls(0).size();
+    EXPECT_THAT(group.Send(data, 0, tag), refused);
+    EXPECT_THAT(group.BatchSendReceive(
+                    {P2pOp::Send(data, 0), P2pOp::Receive(data, 0, tag)}),
+                refused);
+    EXPECT_EQ(machine().Calls(0).size(), before);
   });
 }
 

@@ -1,7 +1,5 @@
 #include "launch/job/training_loop.h"
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <span>
@@ -10,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/status_macros.h"
+#include "data/batch_sampler.h"
 #include "data/distributed_sampler.h"
 #include "telemetry/progress_line.h"
 
@@ -36,8 +35,10 @@ absl::Status RunTrainingLoop(const TrainingLoop& loop,
                                         .num_replicas = loop.num_trainers,
                                         .rank = loop.trainer,
                                         .seed = loop.seed}));
-  const int64_t steps_per_epoch =
-      (sampler.count() + loop.batch_samples - 1) / loop.batch_samples;
+  ASSIGN_OR_RETURN(
+      const data::BatchSampler batches,
+      data::BatchSampler::Create(loop.batch_samples, /*drop_last=*/false));
+  const int64_t steps_per_epoch = batches.NumBatches(sampler.count());
   telemetry::Progress progress{.num_epochs = loop.num_epochs,
                                .num_steps = steps_per_epoch * loop.num_epochs};
   int64_t own_samples = 0;
@@ -48,14 +49,10 @@ absl::Status RunTrainingLoop(const TrainingLoop& loop,
       ASSIGN_OR_RETURN(learning_rate, loop.schedule(learning_rate, epoch));
     }
     const std::vector<int64_t> order = sampler.Indices(epoch);
-    for (int64_t begin = 0; begin < sampler.count();
-         begin += loop.batch_samples) {
-      const int64_t count =
-          std::min(loop.batch_samples, sampler.count() - begin);
-      ASSIGN_OR_RETURN(progress.loss, loop.step(std::span(order).subspan(
-                                                    static_cast<size_t>(begin),
-                                                    static_cast<size_t>(count)),
-                                                learning_rate));
+    for (int64_t step = 0; step < steps_per_epoch; ++step) {
+      const std::span<const int64_t> samples = batches.Batch(order, step);
+      const auto count = static_cast<int64_t>(samples.size());
+      ASSIGN_OR_RETURN(progress.loss, loop.step(samples, learning_rate));
       ++progress.step;
       own_samples += count;
       progress.samples =

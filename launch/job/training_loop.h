@@ -41,9 +41,11 @@ struct TrainingLoop {
   int64_t log_every = 0;
 };
 
-// Trains all epochs, in each of which the samples have another order. Shows the
-// progress on `line`; null: nothing. Errors of the callbacks, and
-// kInvalidArgument: the trainer is not one of num_trainers.
+// Trains all epochs, in each of which the samples have another order, on the
+// batches of data::DistributedSampler and data::BatchSampler; the last batch of
+// an epoch may be smaller. Shows the progress on `line`; null: nothing. Errors
+// of the callbacks, and kInvalidArgument: the trainer is not one of
+// num_trainers, or batch_samples is below 1.
 absl::Status RunTrainingLoop(const TrainingLoop& loop,
                              telemetry::ProgressLine* line);
 

@@ -65,6 +65,19 @@ TEST(TrainingLoopTest, ErrorOfAStepEndsIt) {
   EXPECT_EQ(steps, 3);
 }
 
+TEST(TrainingLoopTest, BatchesHaveAtLeastOneSample) {
+  const TrainingLoop loop{
+      .dataset_samples = 20,
+      .batch_samples = 0,
+      .step = [](std::span<const int64_t>, double) -> absl::StatusOr<double> {
+        ADD_FAILURE() << "a step without samples";
+        return 0.5;
+      }};
+  EXPECT_THAT(RunTrainingLoop(loop, nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("batch_samples is 0")));
+}
+
 TEST(TrainingLoopTest, ProgressShowsTheSamplesOfAllTrainers) {
   async::SimulatedClock clock;
   std::FILE* const file = std::tmpfile();

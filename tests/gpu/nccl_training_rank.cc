@@ -1,6 +1,10 @@
 // One rank of data-parallel training on GPUs over NCCL, compared with training
 // in one process.
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,8 +20,12 @@
 #include "nn/loss.h"
 #include "optim/optimizer.h"
 #include "optim/sgd.h"
+#include "parallel/communication_hooks.h"
 #include "parallel/distributed_data_parallel.h"
+#include "parallel/gradient_bucket.h"
+#include "parallel/testing/hook_passes.h"
 #include "tensor/device.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor.h"
 #include "tests/gpu/rank_process.h"
 #include "tests/training_golden.h"
@@ -26,6 +34,7 @@ namespace hawser::tests {
 namespace {
 
 using async::IsOk;
+using tensor::DType;
 
 // Trains on this rank's part of each batch; returns the parameters.
 absl::StatusOr<std::vector<Tensor>> Train(collectives::ProcessGroup& group,
@@ -91,6 +100,40 @@ TEST(NcclTrainingTest, EqualsTrainingInOneProcess) {
       for (size_t j = 0; j < wanted.size(); ++j) {
         ASSERT_NEAR(values[j], wanted[j], 1e-8) << name << " " << j;
       }
+    }
+  }
+}
+
+TEST(NcclTrainingTest, HooksReduceAsOnTheCpu) {
+  if (!HasGpu()) GTEST_SKIP() << "a GPU is not available";
+  const RankProcess self = GetRankProcess();
+  const auto store = OpenNextStore();
+  const auto group = collectives::MakeProcessGroup(
+      *store, {.rank = self.rank, .size = self.size, .backend = "nccl"});
+  ASSERT_THAT(group, IsOk());
+  const struct {
+    std::string name;
+    std::function<parallel::CommunicationHook()> make;
+    DType dtype;
+    double bound;
+  } cases[] = {
+      {"bf16", [] { return parallel::CompressHook(DType::kBF16); }, DType::kF32,
+       0.05},
+      {"PowerSGD", [] { return parallel::PowerSgdHook({.rank = 2}); },
+       DType::kF64, 1e-8},
+      {"top-k", [] { return parallel::TopKHook(0.1); }, DType::kF32, 1e-6}};
+  for (const auto& [name, make, dtype, bound] : cases) {
+    const auto expected =
+        parallel::RunHookPasses(**group, make(), dtype, tensor::kCpu);
+    const auto actual =
+        parallel::RunHookPasses(**group, make(), dtype, tensor::Cuda());
+    ASSERT_THAT(expected, IsOk()) << name;
+    ASSERT_THAT(actual, IsOk()) << name;
+    for (size_t pass = 0; pass < expected->size(); ++pass) {
+      EXPECT_THAT(
+          (*actual)[pass],
+          testing::Pointwise(testing::DoubleNear(bound), (*expected)[pass]))
+          << name << ", pass " << pass;
     }
   }
 }

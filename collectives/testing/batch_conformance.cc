@@ -1,0 +1,178 @@
+// The part of the conformance suite on batches of messages.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "async/testing/status_matchers.h"
+#include "collectives/p2p_op.h"
+#include "collectives/process_group.h"
+#include "collectives/testing/conformance.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor.h"
+
+namespace hawser::collectives {
+
+using ::hawser::async::IsOk;
+using ::hawser::async::StatusIs;
+using tensor::DType;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+namespace {
+
+int RightOf(const ProcessGroup& group) {
+  return (group.rank() + 1) % group.size();
+}
+int LeftOf(const ProcessGroup& group) {
+  return (group.rank() + group.size() - 1) % group.size();
+}
+
+void ExpectFull(const Tensor& actual, int64_t value, const std::string& what) {
+  EXPECT_EQ(
+      actual.ToVector<int64_t>(),
+      std::vector<int64_t>(static_cast<size_t>(actual.num_elements()), value))
+      << what;
+}
+
+Tensor Values(int64_t length, int64_t value) {
+  return Tensor::Full({length}, static_cast<double>(value),
+                      {.dtype = DType::kI64});
+}
+
+}  // namespace
+
+TEST_P(ConformanceTest, BatchesGoAroundARingInBothDirections) {
+  Run([](ProcessGroup& group) {
+    // The last is beyond the buffers of all backends: its send waits for the
+    // receive.
+    for (const int64_t length : {0, 1, 1000, 300'000}) {
+      const Tensor from_left = Values(length, -1);
+      const Tensor from_right = Values(length, -1);
+      std::vector<P2pOp> sends = {
+          P2pOp::Send(Values(length, 2 * group.rank()), RightOf(group)),
+          P2pOp::Send(Values(length, 2 * group.rank() + 1), LeftOf(group))};
+      std::vector<P2pOp> batch = {P2pOp::Receive(from_left, LeftOf(group)),
+                                  P2pOp::Receive(from_right, RightOf(group))};
+      // Ranks need not agree on the order of sends and receives.
+      batch.insert(group.rank() % 2 == 0 ? batch.begin() : batch.end(),
+                   sends.begin(), sends.end());
+      ASSERT_THAT(group.BatchSendReceive(std::move(batch)), IsOk());
+      ExpectFull(from_left, 2 * LeftOf(group), "to the right");
+      ExpectFull(from_right, 2 * RightOf(group) + 1, "to the left");
+    }
+  });
+}
+
+TEST_P(ConformanceTest, MessagesOfABatchToOneRankKeepTheirOrder) {
+  Run([](ProcessGroup& group) {
+    std::vector<P2pOp> batch;
+    std::vector<Tensor> received;
+    for (int i = 0; i < 12; ++i) {
+      const int64_t length = 1 + i * 3000;
+      const auto tag = static_cast<uint32_t>(i % 2);
+      batch.push_back(P2pOp::Send(Values(length, i), RightOf(group), tag));
+      // Every other row of a matrix.
+      received.push_back(
+          *Tensor::Zeros({length, 2}, {.dtype = DType::kI64}).Select(1, 1));
+      batch.push_back(P2pOp::Receive(received.back(), LeftOf(group), tag));
+    }
+    const Work work = group.BatchSendReceiveAsync(std::move(batch));
+    ASSERT_THAT(work.Wait(), IsOk());
+    for (int i = 0; i < 12; ++i) {
+      ExpectFull(received[static_cast<size_t>(i)], i, absl::StrCat(i));
+    }
+  });
+}
+
+TEST_P(ConformanceTest, ABatchExchangesWithSingleMessages) {
+  Run([](ProcessGroup& group) {
+    if (group.size() == 1 || group.rank() > 1) return;
+    const int other = 1 - group.rank();
+    const Tensor mine = Values(2000, group.rank());
+    const Tensor theirs = Values(2000, -1);
+    if (group.rank() == 0) {
+      ASSERT_THAT(group.BatchSendReceive({P2pOp::Receive(theirs, other),
+                                          P2pOp::Send(mine, other, 5)}),
+                  IsOk());
+    } else {
+      const Work sent = group.SendAsync(mine, other);
+      ASSERT_THAT(group.Receive(theirs, other, 5), IsOk());
+      ASSERT_THAT(sent.Wait(), IsOk());
+    }
+    ExpectFull(theirs, other, "theirs");
+  });
+}
+
+TEST_P(ConformanceTest, AnEmptyBatchHasEnded) {
+  Run([](ProcessGroup& group) {
+    const Work work = group.BatchSendReceiveAsync({});
+    ASSERT_TRUE(work.ready());
+    EXPECT_THAT(work.Wait(), IsOk());
+  });
+}
+
+TEST_P(ConformanceTest, ABatchWithAWrongArgumentSendsNothing) {
+  Run(
+      [](ProcessGroup& group) {
+        const Tensor data = Values(3, group.rank());
+        const struct {
+          P2pOp wrong;
+          std::string what;
+        } cases[] = {
+            {P2pOp::Send(data, group.size()), "there is no rank"},
+            {P2pOp::Receive(data, -1), "there is no rank -1"},
+            {P2pOp::Send(Tensor(), 0), "send: the tensor is undefined"},
+            {P2pOp::Receive(Tensor(), 0), "receive: the tensor is undefined"}};
+        for (const auto& [wrong, what] : cases) {
+          EXPECT_THAT(group.BatchSendReceive(
+                          {P2pOp::Send(Values(3, -1), RightOf(group)),
+                           P2pOp::Receive(data, LeftOf(group)), wrong}),
+                      StatusIs(absl::StatusCode::kInvalidArgument,
+                               AllOf(HasSubstr("operation 2 of a batch: "),
+                                     HasSubstr(what))));
+        }
+        // Takes the first message of the left rank.
+        const Tensor first = Values(3, -2);
+        ASSERT_THAT(
+            group.BatchSendReceive({P2pOp::Send(data, RightOf(group)),
+                                    P2pOp::Receive(first, LeftOf(group))}),
+            IsOk());
+        ExpectFull(first, LeftOf(group), "first");
+      },
+      {.timeout = absl::Seconds(20)});
+}
+
+TEST_P(ConformanceTest, AnErrorOfABatchNamesItsOperation) {
+  Run([](ProcessGroup& group) {
+    if (group.size() == 1) return;
+    const Tensor third = Values(5, -1);
+    if (group.rank() == 0) {
+      ASSERT_THAT(group.BatchSendReceive({P2pOp::Send(Values(4, 1), 1, 1),
+                                          P2pOp::Send(Values(4, 2), 1, 2),
+                                          P2pOp::Send(Values(5, 3), 1, 3)}),
+                  IsOk());
+    } else if (group.rank() == 1) {
+      // The others of the batch arrive.
+      const Tensor first = Values(4, -1);
+      EXPECT_THAT(group.BatchSendReceive({P2pOp::Receive(first, 0, 1),
+                                          P2pOp::Receive(Values(3, -1), 0, 2),
+                                          P2pOp::Receive(third, 0, 3)}),
+                  StatusIs(absl::StatusCode::kInvalidArgument,
+                           AllOf(HasSubstr("receive from rank 0"),
+                                 HasSubstr("rank 0 has sent 32 bytes"))));
+      ExpectFull(first, 1, "first");
+      ExpectFull(third, 3, "third");
+    }
+    EXPECT_THAT(group.Barrier(), IsOk());
+  });
+}
+
+}  // namespace hawser::collectives
