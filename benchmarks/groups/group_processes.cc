@@ -46,9 +46,11 @@ absl::Status Run(int rank, const ServeGroupOptions& options,
                               .num_members = options.processes}));
   collectives::MakeGroupOptions group_options{
       .rank = rank, .size = options.processes, .backend = options.backend};
+  // A machine each, so that gloo does not use shared memory.
+  group_options.gloo.machine = absl::StrCat("machine ", rank);
   if (options.link_mbit_per_s > 0) {
-    group_options.gloo = {.host = ShapedLink::Address(rank),
-                          .allow_insecure_network = true};
+    group_options.gloo.host = ShapedLink::Address(rank);
+    group_options.gloo.allow_insecure_network = true;
   }
   ASSIGN_OR_RETURN(const auto group,
                    collectives::MakeProcessGroup(*store, group_options));
