@@ -41,6 +41,8 @@ class Collectives {
   // `mesh` must outlive this.
   Collectives(Mesh& mesh, std::vector<int> ranks);
 
+  const std::vector<int>& ranks() const { return ranks_; }
+
   absl::Status Barrier(async::MonotonicTime deadline);
   absl::Status Broadcast(MutableBytes data, int root,
                          async::MonotonicTime deadline);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "async/status_macros.h"
@@ -41,9 +40,7 @@ HierarchicalBackend::HierarchicalBackend(std::unique_ptr<MeshBackend> mesh,
     : local_(std::move(local)),
       mesh_(std::move(mesh)),
       machines_(std::move(machines)),
-      rank_(mesh_->mesh().rank()),
-      all_ranks_(static_cast<size_t>(mesh_->mesh().size())) {
-  std::iota(all_ranks_.begin(), all_ranks_.end(), 0);
+      rank_(mesh_->mesh().rank()) {
   int largest = 0;
   for (int machine = 0; machine < machines_.count(); ++machine) {
     largest = std::max(largest, machines_.size_of(machine));
@@ -87,7 +84,7 @@ HierarchicalBackend::Levels HierarchicalBackend::LevelsOf(
   }
   return {.local = {.dtype = reduction.dtype, .op = ReduceOp::kSum},
           .between = reduction,
-          .divisor = all_ranks_.size()};
+          .divisor = all_ranks().size()};
 }
 
 int HierarchicalBackend::AtPlace(int machine, int round) const {
@@ -242,7 +239,7 @@ absl::Status HierarchicalBackend::ReduceScatter(
     return block;
   };
   const MutableBytes spare = take_block();
-  Step step(mesh(), all_ranks_, deadline);
+  Step step(mesh(), all_ranks(), deadline);
   std::vector<const std::byte*> sources;
   for (int other = 0; other < num_machines; ++other) {
     const MutableBytes block = other == machine() ? output : take_block();
@@ -278,7 +275,7 @@ absl::Status HierarchicalBackend::AllGather(
   std::vector<std::unique_ptr<Step>> steps;
   for (int other = 0; other < machines_.count(); ++other) {
     auto& step = steps.emplace_back(
-        std::make_unique<Step>(mesh(), all_ranks_, deadline));
+        std::make_unique<Step>(mesh(), all_ranks(), deadline));
     if (other == machine()) continue;
     for (int round = 0; round < NumRounds(other); ++round) {
       const int from = AtPlace(other, round);
@@ -308,12 +305,12 @@ absl::Status HierarchicalBackend::Gather(ConstBytes input,
                                          async::MonotonicTime deadline) {
   mesh().BeginOperation();
   const int destination = machines_.machine_of(root);
-  Step step(mesh(), all_ranks_, deadline);
+  Step step(mesh(), all_ranks(), deadline);
   if (destination != machine()) {
     step.Send(root, input);
     return step.Wait();
   }
-  for (const int other : all_ranks_) {
+  for (const int other : all_ranks()) {
     if (rank_ != root || machines_.machine_of(other) == machine()) continue;
     step.Receive(other, outputs[static_cast<size_t>(other)]);
   }
@@ -327,12 +324,12 @@ absl::Status HierarchicalBackend::Scatter(std::span<const ConstBytes> inputs,
                                           MutableBytes output, int root,
                                           async::MonotonicTime deadline) {
   mesh().BeginOperation();
-  Step step(mesh(), all_ranks_, deadline);
+  Step step(mesh(), all_ranks(), deadline);
   if (machines_.machine_of(root) != machine()) {
     step.Receive(root, output);
     return step.Wait();
   }
-  for (const int other : all_ranks_) {
+  for (const int other : all_ranks()) {
     if (rank_ != root || machines_.machine_of(other) == machine()) continue;
     step.Send(other, inputs[static_cast<size_t>(other)]);
   }
@@ -347,8 +344,8 @@ absl::Status HierarchicalBackend::AllToAll(
     async::MonotonicTime deadline) {
   mesh().BeginOperation();
   RETURN_IF_ERROR(mesh_->collectives().CheckSizes(inputs, outputs, deadline));
-  Step step(mesh(), all_ranks_, deadline);
-  for (const int other : all_ranks_) {
+  Step step(mesh(), all_ranks(), deadline);
+  for (const int other : all_ranks()) {
     if (machines_.machine_of(other) == machine()) continue;
     step.Receive(other, outputs[static_cast<size_t>(other)]);
     step.Send(other, inputs[static_cast<size_t>(other)]);

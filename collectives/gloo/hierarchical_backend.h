@@ -93,6 +93,9 @@ class HierarchicalBackend final : public Backend {
   };
 
   Mesh& mesh() { return mesh_->mesh(); }
+  const std::vector<int>& all_ranks() const {
+    return mesh_->collectives().ranks();
+  }
   int machine() const { return machines_.machine_of(rank_); }
   int index() const { return machines_.index_of(rank_); }
   int local_size() const { return machines_.size_of(machine()); }
@@ -133,7 +136,6 @@ class HierarchicalBackend final : public Backend {
   const std::unique_ptr<MeshBackend> mesh_;
   const Machines machines_;
   const int rank_;
-  std::vector<int> all_ranks_;
   std::vector<std::unique_ptr<Collectives>> lanes_;
   std::unique_ptr<std::byte[]> scratch_;
   size_t scratch_bytes_ = 0;

@@ -13,8 +13,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "async/blocking_region.h"
 #include "async/status_macros.h"
+#include "collectives/gloo/gloo_timeout.h"
+#include "collectives/gloo/rank_record.h"
+#include "collectives/gloo/transfer.h"
 #include "gloo/transport/address.h"
 #include "gloo/transport/pair.h"
 #include "gloo/transport/tcp/device.h"
@@ -26,19 +28,10 @@ using std::chrono::milliseconds;
 
 // For the reply of a rank that is alive.
 constexpr absl::Duration kPatience = absl::Seconds(1);
-// Gloo cannot wait forever.
-constexpr milliseconds kLong = std::chrono::hours(100);
 constexpr uint64_t kControlSlot = 0;
 constexpr size_t kFrameBytes = sizeof(Mesh::Frame) + Mesh::kInlineBytes;
-constexpr size_t kMaxItem = 255;
 
 async::MonotonicTime Now() { return std::chrono::steady_clock::now(); }
-
-milliseconds Until(async::MonotonicTime deadline) {
-  if (deadline == async::kNever) return kLong;
-  const auto left = std::chrono::ceil<milliseconds>(deadline - Now());
-  return std::clamp(left, milliseconds(0), kLong);
-}
 
 // Closes all connections: Gloo does so when a wait passes its timeout.
 void Close(gloo::transport::Context& context) {
@@ -56,69 +49,6 @@ void IgnoreSigpipe() {
       action.sa_handler == SIG_DFL) {
     signal(SIGPIPE, SIG_IGN);
   }
-}
-
-// What another rank says of itself: its machine, and the addresses of its
-// connections to this one.
-struct Record {
-  std::string machine;
-  std::vector<char> data;
-  std::vector<char> control;
-};
-
-// Of at most kMaxItem bytes.
-template <class Bytes>
-void AppendItem(const Bytes& item, std::string& text) {
-  text.push_back(static_cast<char>(item.size()));
-  text.append(item.begin(), item.end());
-}
-
-// Returns false if `text` is malformed.
-template <class Bytes>
-bool TakeItem(std::string_view& text, Bytes& item) {
-  if (text.empty()) return false;
-  const size_t bytes = static_cast<unsigned char>(text[0]);
-  if (text.size() < 1 + bytes) return false;
-  item.assign(text.begin() + 1,
-              text.begin() + 1 + static_cast<std::ptrdiff_t>(bytes));
-  text.remove_prefix(1 + bytes);
-  return true;
-}
-
-std::string KeyOf(int rank) { return absl::StrCat("address/", rank); }
-
-// Those of all other ranks.
-absl::StatusOr<std::vector<Record>> ReadRecords(store::Store& store, int rank,
-                                                int size,
-                                                async::MonotonicTime deadline) {
-  std::vector<Record> records(static_cast<size_t>(size));
-  std::vector<int> missing;
-  for (int other = 0; other < size; ++other) {
-    if (other == rank) continue;
-    const absl::Duration left =
-        std::max(async::TimeBetween(Now(), deadline), absl::ZeroDuration());
-    absl::StatusOr<std::string> text = store.Get(KeyOf(other), left);
-    if (absl::IsDeadlineExceeded(text.status())) {
-      missing.push_back(other);
-      continue;
-    }
-    RETURN_IF_ERROR(text.status());
-    std::string_view rest = *text;
-    Record& of = records[static_cast<size_t>(other)];
-    bool valid = TakeItem(rest, of.machine);
-    for (int to = 0; valid && to <= rank; ++to) {
-      valid = TakeItem(rest, of.data) && TakeItem(rest, of.control);
-    }
-    if (!valid) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank ", other, " has joined a group of another size"));
-    }
-  }
-  if (missing.empty()) return records;
-  return absl::DeadlineExceededError(
-      absl::StrCat("rank ", absl::StrJoin(missing, ", "),
-                   missing.size() == 1 ? " has" : " have",
-                   " not joined the group of ", size, " in time"));
 }
 
 }  // namespace
@@ -155,11 +85,6 @@ absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Connect(store::Store& store,
     return absl::InvalidArgumentError(
         absl::StrCat("there is no rank ", options.rank, " of ", options.size));
   }
-  if (options.machine.size() > kMaxItem) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the name of the machine has ", options.machine.size(),
-                     " bytes, more than ", kMaxItem));
-  }
   // Gloo leaks memory if there is none.
   if (!options.interface.empty() &&
       if_nametoindex(options.interface.c_str()) == 0) {
@@ -181,30 +106,31 @@ absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Connect(store::Store& store,
     auto control = device->createContext(options.rank, options.size);
     // Gloo gives a connection five times its timeout to be made.
     const milliseconds patience =
-        std::max(milliseconds(1), Until(deadline) / 5);
+        std::max(milliseconds(1), GlooTimeout(deadline) / 5);
     data->setTimeout(patience);
     control->setTimeout(patience);
-    std::string record;
-    AppendItem(options.machine, record);
+    std::vector<PairAddresses> own(static_cast<size_t>(options.size));
     for (int other = 0; other < options.size; ++other) {
-      if (other == options.rank) {
-        AppendItem(std::string(), record);
-        AppendItem(std::string(), record);
-        continue;
-      }
-      AppendItem(data->createPair(other)->address().bytes(), record);
-      AppendItem(control->createPair(other)->address().bytes(), record);
+      if (other == options.rank) continue;
+      PairAddresses& to = own[static_cast<size_t>(other)];
+      to.data = data->createPair(other)->address().bytes();
+      to.control = control->createPair(other)->address().bytes();
     }
-    RETURN_IF_ERROR(store.Set(KeyOf(options.rank), record, timeout));
-    ASSIGN_OR_RETURN(const std::vector<Record> others,
-                     ReadRecords(store, options.rank, options.size, deadline));
+    ASSIGN_OR_RETURN(const std::vector<RankRecord> records,
+                     ExchangeRecords(store, options.rank,
+                                     {.machine = options.machine,
+                                      .addresses = std::move(own)},
+                                     timeout));
     std::vector<std::string> machines;
-    for (const Record& other : others) machines.push_back(other.machine);
-    machines[static_cast<size_t>(options.rank)] = options.machine;
+    for (const RankRecord& record : records) {
+      machines.push_back(record.machine);
+    }
     for (int other = 0; other < options.size; ++other) {
       if (other == options.rank) continue;
       connecting = other;
-      const Record& to = others[static_cast<size_t>(other)];
+      const PairAddresses& to =
+          records[static_cast<size_t>(other)]
+              .addresses[static_cast<size_t>(options.rank)];
       data->getPair(other)->connect(to.data);
       control->getPair(other)->connect(to.control);
     }
@@ -335,7 +261,7 @@ void Mesh::Receive(Peer& peer) {
 bool Mesh::ReceiveFrame(Peer& peer) {
   try {
     peer.buffer->recv(peer.rank, kControlSlot);
-    while (!peer.buffer->waitRecv(nullptr, kLong)) {
+    while (!peer.buffer->waitRecv(nullptr, kGlooForever)) {
       const async::MutexLock lock(&mutex_);
       if (closing_) return false;
     }
@@ -420,7 +346,7 @@ void Mesh::DrainData(Peer& peer) {
   Transfer transfer(*this, Transfer::Direction::kReceive, peer.rank,
                     MutableBytes(&mark, 1), Transfer::Use::kDrain, 0);
   try {
-    if (transfer.posted_) (void)transfer.WaitFor(kLong);
+    if (transfer.posted_) (void)transfer.WaitFor(kGlooForever);
   } catch (const std::exception&) {
   }
 }
@@ -535,63 +461,6 @@ bool Mesh::Register(Transfer* transfer) {
 void Mesh::Unregister(Transfer* transfer) {
   const async::MutexLock lock(&mutex_);
   transfers_.erase(transfer);
-}
-
-Transfer::Transfer(Mesh& mesh, Direction direction, int peer, MutableBytes data,
-                   Use use, uint64_t slot)
-    : mesh_(mesh),
-      direction_(direction),
-      peer_(peer),
-      buffer_(mesh.data_->createUnboundBuffer(data.data(), data.size())) {
-  if (!mesh_.Register(this)) return;
-  slot |= static_cast<uint64_t>(use) << 48;
-  try {
-    if (direction == Direction::kSend) {
-      buffer_->send(peer, slot);
-    } else {
-      buffer_->recv(peer, slot);
-    }
-    posted_ = true;
-  } catch (const std::exception&) {
-    // Wait finds out why.
-  }
-}
-
-Transfer::~Transfer() { mesh_.Unregister(this); }
-
-bool Transfer::WaitFor(milliseconds timeout) {
-  return direction_ == Direction::kSend ? buffer_->waitSend(nullptr, timeout)
-                                        : buffer_->waitRecv(nullptr, timeout);
-}
-
-absl::Status Transfer::Wait(async::MonotonicTime deadline) {
-  if (completed_) return absl::OkStatus();
-  if (posted_) {
-    const async::BlockingRegion region;
-    try {
-      completed_ = WaitFor(Until(deadline));
-      if (completed_) return absl::OkStatus();
-    } catch (const std::exception&) {
-      if (Now() >= deadline && mesh_.failure().ok()) {
-        return absl::DeadlineExceededError("the deadline has passed");
-      }
-    }
-  }
-  return mesh_.ReasonOf(peer_);
-}
-
-bool Transfer::HasCompleted() {
-  if (completed_ || !posted_) return completed_;
-  try {
-    completed_ = WaitFor(milliseconds(0));
-  } catch (const std::exception&) {
-  }
-  return completed_;
-}
-
-void Transfer::Interrupt() {
-  buffer_->abortWaitRecv();
-  buffer_->abortWaitSend();
 }
 
 }  // namespace hawser::collectives

@@ -3,27 +3,22 @@
 #ifndef HAWSER_COLLECTIVES_GLOO_MESH_BACKEND_H_
 #define HAWSER_COLLECTIVES_GLOO_MESH_BACKEND_H_
 
-#include <cstdint>
 #include <memory>
-#include <span>
 #include <string_view>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "async/clock.h"
-#include "async/future.h"
 #include "async/mutex.h"
 #include "collectives/backend.h"
+#include "collectives/forwarding_backend.h"
 #include "collectives/gloo/collectives.h"
 #include "collectives/gloo/mesh.h"
 #include "collectives/gloo/messages.h"
-#include "collectives/reduce_op.h"
 
 namespace hawser::collectives {
 
 // One rank of a group in which all ranks exchange data over the mesh.
-class MeshBackend final : public Backend {
+class MeshBackend final : public ForwardingBackend<Collectives, Messages> {
  public:
   explicit MeshBackend(std::unique_ptr<Mesh> mesh);
   ~MeshBackend() override { mesh_->Stop(); }
@@ -36,44 +31,10 @@ class MeshBackend final : public Backend {
   void AlsoAbort(Backend* other);
 
   std::string_view name() const override { return "gloo"; }
-  absl::Status Barrier(async::MonotonicTime deadline) override;
-  absl::Status Broadcast(MutableBytes data, int root,
-                         async::MonotonicTime deadline) override;
-  absl::Status AllReduce(std::span<const MutableBytes> pieces,
-                         const Reduction& reduction,
-                         async::MonotonicTime deadline) override;
-  absl::Status Reduce(ConstBytes input, MutableBytes output,
-                      const Reduction& reduction, int root,
-                      async::MonotonicTime deadline) override;
-  absl::Status AllGather(ConstBytes input,
-                         std::span<const MutableBytes> outputs,
-                         async::MonotonicTime deadline) override;
-  absl::Status Gather(ConstBytes input, std::span<const MutableBytes> outputs,
-                      int root, async::MonotonicTime deadline) override;
-  absl::Status Scatter(std::span<const ConstBytes> inputs, MutableBytes output,
-                       int root, async::MonotonicTime deadline) override;
-  absl::Status ReduceScatter(std::span<const ConstBytes> inputs,
-                             MutableBytes output, const Reduction& reduction,
-                             async::MonotonicTime deadline) override;
-  absl::Status AllToAll(std::span<const ConstBytes> inputs,
-                        std::span<const MutableBytes> outputs,
-                        async::MonotonicTime deadline) override;
-  async::Future<void> Send(ConstBytes data, int to, uint32_t tag,
-                           async::MonotonicTime deadline) override {
-    return messages_.Send(data, to, tag, deadline);
-  }
-  async::Future<int> Receive(MutableBytes data, int from, uint32_t tag,
-                             async::MonotonicTime deadline) override {
-    return messages_.Receive(data, from, tag, deadline);
-  }
   void Abort(const absl::Status& status) override { (void)mesh_->Fail(status); }
 
  private:
-  // Counts the operation.
-  Collectives& Begin() {
-    mesh_->BeginOperation();
-    return collectives_;
-  }
+  void OnBegin() override { mesh_->BeginOperation(); }
   void OnFailure(const absl::Status& status);
 
   async::Mutex mutex_;

@@ -21,6 +21,7 @@
 #include "async/mutex.h"
 #include "collectives/backend.h"
 #include "collectives/gloo/mesh.h"
+#include "collectives/gloo/transfer.h"
 
 namespace hawser::collectives {
 

@@ -10,6 +10,7 @@
 #include "async/clock.h"
 #include "collectives/backend.h"
 #include "collectives/gloo/mesh.h"
+#include "collectives/gloo/transfer.h"
 
 namespace hawser::collectives {
 
