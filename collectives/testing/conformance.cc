@@ -29,7 +29,6 @@ namespace hawser::collectives {
 using ::hawser::async::IsOk;
 using ::hawser::async::StatusIs;
 using tensor::DType;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 std::string ConformanceName(
@@ -135,15 +134,6 @@ std::vector<ReduceOp> AllOps() {
   return ops;
 }
 
-void ExpectEqual(const Tensor& actual, const Tensor& expected,
-                 const std::string& what) {
-  ASSERT_EQ(actual.dtype(), expected.dtype()) << what;
-  // f32 and narrower averages are rounded once.
-  EXPECT_EQ(actual.To(DType::kF64)->ToVector<double>(),
-            expected.To(DType::kF64)->ToVector<double>())
-      << what;
-}
-
 std::string What(const char* operation, DType dtype, int64_t length,
                  ReduceOp op = ReduceOp::kSum) {
   return absl::StrCat(operation, " of ", length, " ",
@@ -152,6 +142,15 @@ std::string What(const char* operation, DType dtype, int64_t length,
 }
 
 }  // namespace
+
+void ConformanceTest::ExpectEqual(const Tensor& actual, const Tensor& expected,
+                                  const std::string& what) {
+  ASSERT_EQ(actual.dtype(), expected.dtype()) << what;
+  // f32 and narrower averages are rounded once.
+  EXPECT_EQ(actual.To(DType::kF64)->ToVector<double>(),
+            expected.To(DType::kF64)->ToVector<double>())
+      << what;
+}
 
 void ConformanceTest::ExpectReduced(const Tensor& actual, ReduceOp op,
                                     int64_t length, int size,
@@ -417,235 +416,6 @@ TEST_P(ConformanceTest, TensorsThatAreNotContiguous) {
       ExpectEqual(outputs[static_cast<size_t>(i)], Tensor::Full({30}, i),
                   "output");
     }
-  });
-}
-
-TEST_P(ConformanceTest, BackgroundOperationsKeepTheirOrder) {
-  Run([](ProcessGroup& group) {
-    std::vector<Tensor> tensors;
-    std::vector<Work> works;
-    for (int i = 0; i < 50; ++i) {
-      tensors.push_back(Tensor::Full({i % 3 == 0 ? 50'000 : 10}, i));
-      works.push_back(i % 2 == 0 ? group.AllReduceAsync(tensors.back())
-                                 : group.BroadcastAsync(tensors.back(), 0));
-    }
-    Tensor last = Tensor::Full({3}, 1);
-    ASSERT_THAT(group.AllReduce(last), IsOk());
-    // Blocking calls come after those of the background.
-    for (const Work& work : works) {
-      EXPECT_THAT(work.Wait(), IsOk());
-    }
-    for (int i = 0; i < 50; ++i) {
-      EXPECT_EQ(tensors[static_cast<size_t>(i)].ToVector<float>()[0],
-                i % 2 == 0 ? i * group.size() : i);
-    }
-    EXPECT_THAT(group.BarrierAsync().Wait(), IsOk());
-    EXPECT_EQ(group.sequence(), 52);
-  });
-}
-
-TEST_P(ConformanceTest, OperationsRunInOrderAsOne) {
-  Run([](ProcessGroup& group) {
-    Tensor first = Tensor::Full({4}, 1);
-    const Work work = group.RunInOrder([&]() -> absl::Status {
-      absl::Status status = group.AllReduce(first);
-      if (!status.ok()) return status;
-      // Depends on the result.
-      return group.Broadcast(
-          Tensor::Zeros({static_cast<int64_t>(first.data<float>()[0])}), 0);
-    });
-    // Comes after both.
-    Tensor second = Tensor::Full({9}, group.rank());
-    ASSERT_THAT(group.AllReduce(second, ReduceOp::kMax), IsOk());
-    ExpectEqual(second, Tensor::Full({9}, group.size() - 1), "second");
-    ASSERT_THAT(work.Wait(), IsOk());
-    ExpectEqual(first, Tensor::Full({4}, group.size()), "first");
-    EXPECT_THAT(
-        group.RunInOrder([] { return absl::DataLossError("a reason"); }).Wait(),
-        StatusIs(absl::StatusCode::kDataLoss));
-    EXPECT_THAT(group.Barrier(), IsOk());
-  });
-}
-
-TEST_P(ConformanceTest, MessagesAroundARing) {
-  Run([](ProcessGroup& group) {
-    const int right = (group.rank() + 1) % group.size();
-    const int left = (group.rank() + group.size() - 1) % group.size();
-    for (const int64_t length : kLengths) {
-      const Tensor mine = Operand(DType::kF32, length, group.rank());
-      Tensor theirs = Tensor::Zeros({length});
-      const Work sent = group.SendAsync(mine, right);
-      ASSERT_THAT(group.Receive(theirs, left), IsOk());
-      ASSERT_THAT(sent.Wait(), IsOk());
-      ExpectEqual(theirs, Operand(DType::kF32, length, left), "message");
-    }
-  });
-}
-
-TEST_P(ConformanceTest, MessagesByTag) {
-  Run([](ProcessGroup& group) {
-    const int right = (group.rank() + 1) % group.size();
-    const int left = (group.rank() + group.size() - 1) % group.size();
-    std::vector<Work> works;
-    std::vector<Tensor> sent;
-    for (uint32_t i = 0; i < 20; ++i) {
-      sent.push_back(Tensor::Full({1 + i * 2000}, i));
-      works.push_back(group.SendAsync(sent.back(), right, i % 4));
-    }
-    // By tag, from the last to the first; within a tag in order.
-    for (uint32_t tag = 4; tag-- > 0;) {
-      for (uint32_t i = tag; i < 20; i += 4) {
-        Tensor received = Tensor::Zeros({1 + i * 2000});
-        ASSERT_THAT(group.Receive(received, left, tag), IsOk());
-        ExpectEqual(received, Tensor::Full({1 + i * 2000}, i), "tag");
-      }
-    }
-    for (const Work& work : works) EXPECT_THAT(work.Wait(), IsOk());
-    EXPECT_THAT(group.Barrier(), IsOk());
-  });
-}
-
-TEST_P(ConformanceTest, ReceivesFromAnyRank) {
-  Run([](ProcessGroup& group) {
-    if (group.rank() != 0) {
-      ASSERT_THAT(group.Send(Tensor::Full({100}, group.rank()), 0, 9), IsOk());
-      ASSERT_THAT(group.Barrier(), IsOk());
-      return;
-    }
-    std::vector<int> senders;
-    for (int i = 1; i < group.size(); ++i) {
-      Tensor received = Tensor::Zeros({100});
-      const absl::StatusOr<int> from = group.ReceiveAny(received, 9);
-      ASSERT_THAT(from, IsOk());
-      ExpectEqual(received, Tensor::Full({100}, *from), "any");
-      senders.push_back(*from);
-    }
-    std::sort(senders.begin(), senders.end());
-    for (int i = 1; i < group.size(); ++i) {
-      EXPECT_EQ(senders[static_cast<size_t>(i) - 1], i);
-    }
-    ASSERT_THAT(group.Barrier(), IsOk());
-  });
-}
-
-TEST_P(ConformanceTest, AMessageOfAnotherSizeIsRefused) {
-  Run([](ProcessGroup& group) {
-    if (group.size() == 1) return;
-    if (group.rank() == 0) {
-      ASSERT_THAT(group.Send(Tensor::Full({10}, 1), 1), IsOk());
-      ASSERT_THAT(group.Send(Tensor::Full({11}, 2), 1), IsOk());
-    } else if (group.rank() == 1) {
-      Tensor received = Tensor::Zeros({11});
-      EXPECT_THAT(group.Receive(received, 0),
-                  StatusIs(absl::StatusCode::kInvalidArgument,
-                           HasSubstr("rank 0 has sent 40 bytes")));
-      ASSERT_THAT(group.Receive(received, 0), IsOk());
-      ExpectEqual(received, Tensor::Full({11}, 2), "second");
-    }
-    EXPECT_THAT(group.Barrier(), IsOk());
-  });
-}
-
-TEST_P(ConformanceTest, WrongArgumentsAreRefusedAtOnce) {
-  Run(
-      [](ProcessGroup& group) {
-        const auto refused = StatusIs(absl::StatusCode::kInvalidArgument);
-        const Tensor data = Tensor::Zeros({int64_t{2} * group.size()});
-        EXPECT_THAT(group.Broadcast(data, group.size()), refused);
-        EXPECT_THAT(group.Broadcast(data, -1), refused);
-        EXPECT_THAT(group.Broadcast(Tensor(), 0), refused);
-        EXPECT_THAT(group.AllReduce(std::vector<Tensor>()), refused);
-        EXPECT_THAT(group.AllReduce(data, ReduceOp::kBitAnd), refused);
-        EXPECT_THAT(
-            group.AllReduce({data, Tensor::Zeros({1}, {.dtype = DType::kI32})}),
-            refused);
-        EXPECT_THAT(
-            group.AllReduce(Tensor::Zeros({1}, {.dtype = DType::kBool})),
-            refused);
-        EXPECT_THAT(group.AllGather(data, Tensor::Zeros({1})), refused);
-        EXPECT_THAT(group.AllGather(data, std::vector<Tensor>()), refused);
-        EXPECT_THAT(group.ReduceScatter(data, Tensor::Zeros({3})), refused);
-        EXPECT_THAT(group.Send(data, group.size()), refused);
-        EXPECT_THAT(group.Receive(data, -1), refused);
-        EXPECT_THAT(group.AllToAll(data, data, {1}, {2, 3}), refused);
-        if (group.rank() == 0) {
-          EXPECT_THAT(group.Scatter({}, data, 0), refused);
-        } else {
-          EXPECT_THAT(group.Scatter({data}, data, 0), refused);
-        }
-        EXPECT_EQ(group.sequence(), 0);
-      },
-      {.timeout = absl::Seconds(20)});
-}
-
-TEST_P(ConformanceTest, DifferentCallsAreFound) {
-  Run(
-      [](ProcessGroup& group) {
-        Tensor data = Tensor::Full({8}, 1);
-        ASSERT_THAT(group.AllReduce(data), IsOk());
-        ExpectEqual(data, Tensor::Full({8}, group.size()), "checked");
-        if (group.size() == 1) return;
-        const absl::Status status = group.rank() == group.size() - 1
-                                        ? group.AllReduce(Tensor::Zeros({9}))
-                                        : group.AllReduce(data, ReduceOp::kMax);
-        EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
-                                     HasSubstr("all-reduce of f32[9] by sum")));
-        EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
-                                     HasSubstr("all-reduce of f32[8] by max")));
-        EXPECT_THAT(group.AllReduce(data), IsOk());
-      },
-      {.check_calls = true});
-}
-
-TEST_P(ConformanceTest, AMissingRankIsNamed) {
-  Run(
-      [](ProcessGroup& group) {
-        if (group.size() == 1) return;
-        // Rank 0 leaves the others alone.
-        if (group.rank() == 0) return;
-        Tensor data = Tensor::Zeros({8});
-        EXPECT_THAT(
-            group.AllReduce(data),
-            AnyOf(
-                StatusIs(absl::StatusCode::kDeadlineExceeded,
-                         HasSubstr("rank 0")),
-                StatusIs(absl::StatusCode::kAborted, HasSubstr("rank 0")),
-                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("rank 0"))));
-        EXPECT_THAT(group.AllReduce(data),
-                    StatusIs(absl::StatusCode::kFailedPrecondition,
-                             HasSubstr("cannot be used any more")));
-        EXPECT_THAT(group.Send(data, 0),
-                    StatusIs(absl::StatusCode::kFailedPrecondition));
-      },
-      {.timeout = absl::Milliseconds(300)});
-}
-
-TEST_P(ConformanceTest, AbortEndsAllRanks) {
-  Run([](ProcessGroup& group) {
-    if (group.size() == 1) return;
-    Tensor data = Tensor::Zeros({8});
-    ASSERT_THAT(group.Barrier(), IsOk());
-    // The end of the group may overtake that of the barrier on other ranks:
-    // they say that they have passed it.
-    const Tensor passed = Tensor::Zeros({1});
-    if (group.rank() == group.size() - 1) {
-      for (int other = 0; other < group.rank(); ++other) {
-        ASSERT_THAT(group.Receive(passed, other, 1), IsOk());
-      }
-      group.Abort(absl::UnavailableError("w7 is lost"));
-      EXPECT_THAT(group.AllReduce(data),
-                  StatusIs(absl::StatusCode::kFailedPrecondition));
-      return;
-    }
-    const Work told = group.SendAsync(passed, group.size() - 1, 1);
-    Tensor message = Tensor::Zeros({5});
-    const Work received = group.ReceiveAsync(message, group.size() - 1);
-    EXPECT_THAT(group.AllReduce(data),
-                AnyOf(StatusIs(absl::StatusCode::kAborted),
-                      StatusIs(absl::StatusCode::kUnavailable),
-                      StatusIs(absl::StatusCode::kFailedPrecondition)));
-    EXPECT_FALSE(received.Wait().ok());
-    (void)told.Wait();
   });
 }
 

@@ -53,6 +53,8 @@ class ConformanceTest : public testing::TestWithParam<ConformanceParam> {
            const ProcessGroupOptions& options = {}) {
     RunRanks(GetParam().make, size(), body, options);
   }
+  static void ExpectEqual(const Tensor& actual, const Tensor& expected,
+                          const std::string& what);
   // Compares with a serial reduction of the operands of the test.
   void ExpectReduced(const Tensor& actual, ReduceOp op, int64_t length,
                      int size, const std::string& what) const;

@@ -1,5 +1,6 @@
-// The part of the conformance suite on batches of messages.
+// The part of the conformance suite on messages.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "async/testing/status_matchers.h"
@@ -47,7 +49,91 @@ Tensor Values(int64_t length, int64_t value) {
                       {.dtype = DType::kI64});
 }
 
+// Of f32, other ones for each rank.
+Tensor Numbers(int64_t length, int rank) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < length; ++i) {
+    values.push_back(static_cast<float>(i + 1000 * rank));
+  }
+  return Tensor::FromVector(values, {length});
+}
+
 }  // namespace
+
+TEST_P(ConformanceTest, MessagesAroundARing) {
+  Run([](ProcessGroup& group) {
+    for (const int64_t length : {0, 1, 7, 1000, 200'003}) {
+      const Tensor mine = Numbers(length, group.rank());
+      Tensor theirs = Tensor::Zeros({length});
+      const Work sent = group.SendAsync(mine, RightOf(group));
+      ASSERT_THAT(group.Receive(theirs, LeftOf(group)), IsOk());
+      ASSERT_THAT(sent.Wait(), IsOk());
+      ExpectEqual(theirs, Numbers(length, LeftOf(group)), "message");
+    }
+  });
+}
+
+TEST_P(ConformanceTest, MessagesByTag) {
+  Run([](ProcessGroup& group) {
+    std::vector<Work> works;
+    std::vector<Tensor> sent;
+    for (uint32_t i = 0; i < 20; ++i) {
+      sent.push_back(Tensor::Full({1 + i * 2000}, i));
+      works.push_back(group.SendAsync(sent.back(), RightOf(group), i % 4));
+    }
+    // By tag, from the last to the first; within a tag in order.
+    for (uint32_t tag = 4; tag-- > 0;) {
+      for (uint32_t i = tag; i < 20; i += 4) {
+        Tensor received = Tensor::Zeros({1 + i * 2000});
+        ASSERT_THAT(group.Receive(received, LeftOf(group), tag), IsOk());
+        ExpectEqual(received, Tensor::Full({1 + i * 2000}, i), "tag");
+      }
+    }
+    for (const Work& work : works) EXPECT_THAT(work.Wait(), IsOk());
+    EXPECT_THAT(group.Barrier(), IsOk());
+  });
+}
+
+TEST_P(ConformanceTest, ReceivesFromAnyRank) {
+  Run([](ProcessGroup& group) {
+    if (group.rank() != 0) {
+      ASSERT_THAT(group.Send(Tensor::Full({100}, group.rank()), 0, 9), IsOk());
+      ASSERT_THAT(group.Barrier(), IsOk());
+      return;
+    }
+    std::vector<int> senders;
+    for (int i = 1; i < group.size(); ++i) {
+      Tensor received = Tensor::Zeros({100});
+      const absl::StatusOr<int> from = group.ReceiveAny(received, 9);
+      ASSERT_THAT(from, IsOk());
+      ExpectEqual(received, Tensor::Full({100}, *from), "any");
+      senders.push_back(*from);
+    }
+    std::sort(senders.begin(), senders.end());
+    for (int i = 1; i < group.size(); ++i) {
+      EXPECT_EQ(senders[static_cast<size_t>(i) - 1], i);
+    }
+    ASSERT_THAT(group.Barrier(), IsOk());
+  });
+}
+
+TEST_P(ConformanceTest, AMessageOfAnotherSizeIsRefused) {
+  Run([](ProcessGroup& group) {
+    if (group.size() == 1) return;
+    if (group.rank() == 0) {
+      ASSERT_THAT(group.Send(Tensor::Full({10}, 1), 1), IsOk());
+      ASSERT_THAT(group.Send(Tensor::Full({11}, 2), 1), IsOk());
+    } else if (group.rank() == 1) {
+      Tensor received = Tensor::Zeros({11});
+      EXPECT_THAT(group.Receive(received, 0),
+                  StatusIs(absl::StatusCode::kInvalidArgument,
+                           HasSubstr("rank 0 has sent 40 bytes")));
+      ASSERT_THAT(group.Receive(received, 0), IsOk());
+      ExpectEqual(received, Tensor::Full({11}, 2), "second");
+    }
+    EXPECT_THAT(group.Barrier(), IsOk());
+  });
+}
 
 TEST_P(ConformanceTest, BatchesGoAroundARingInBothDirections) {
   Run([](ProcessGroup& group) {
