@@ -9,6 +9,11 @@
 //                              processes
 //   gloo/OPERATION_SIZE_PROCESSES   the same of the backend gloo, compared with
 //                              Gloo alone
+//   link/OPERATION_SIZE_4      the same of the backend gloo on two machines
+//   with
+//                              two ranks each, which share memory: network
+//                              namespaces joined by a link of 1 Gbit/s;
+//                              without --quick also of 16 MiB
 //   all_reduce_64MiB_2 / sum   compared with adding one vector to another in
 //                              both processes at once
 //
@@ -17,9 +22,11 @@
 //   mpi     Open MPI, over shared memory; it polls
 //   torch   torch.distributed with Gloo; without --quick
 //   sum     no communication
+//   no_sharing   the backend gloo without shared memory
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +40,7 @@
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 #include "benchmarks/collectives_side.h"
+#include "benchmarks/groups/shaped_link.h"
 #include "benchmarks/measurement.h"
 #include "benchmarks/peer_process.h"
 #include "benchmarks/temporary_directory.h"
@@ -44,6 +52,8 @@ ABSL_FLAG(std::string, python, "/usr/bin/python3",
           "Python interpreter with PyTorch.");
 ABSL_FLAG(int, serve, 0, "Internal: number of processes of Hawser's side.");
 ABSL_FLAG(std::string, backend, "", "Internal: of the side's group.");
+ABSL_FLAG(int, link_mbit_per_s, 0, "Internal: of the link between the ranks.");
+ABSL_FLAG(int, ranks_per_machine, 1, "Internal: of the side's group.");
 ABSL_FLAG(std::string, directory, "", "Internal: of the side's store.");
 
 namespace hawser::benchmarks {
@@ -141,23 +151,64 @@ absl::Status Measure(const Cases& cases, const std::string& request,
   return absl::OkStatus();
 }
 
-absl::Status Run() {
-  struct Size {
-    const char* name;
-    int64_t bytes;
-  };
+struct Size {
+  const char* name;
+  int64_t bytes;
+};
+
+constexpr const char* kOperations[] = {"all_reduce", "all_gather",
+                                       "reduce_scatter", "broadcast"};
+constexpr int kLinkMbitPerS = 1000;
+
+absl::StatusOr<std::unique_ptr<PeerProcess>> StartOnLink(
+    int ranks_per_machine, const TemporaryDirectory& files) {
+  return PeerProcess::Start(
+      {"/proc/self/exe", "--serve=4", "--backend=gloo",
+       absl::StrCat("--link_mbit_per_s=", kLinkMbitPerS),
+       absl::StrCat("--ranks_per_machine=", ranks_per_machine),
+       absl::StrCat("--directory=",
+                    files.Make(absl::StrCat("link", ranks_per_machine)))},
+      "see the error above", PeerProcess::WhenIdle::kStopped);
+}
+
+absl::Status MeasureLink(const std::string& only, bool quick) {
+  constexpr Size kSizes[] = {
+      {"4KiB", 4 << 10}, {"1MiB", 1 << 20}, {"16MiB", 16 << 20}};
+  if (const absl::Status link = ShapedLink::Create(kLinkMbitPerS).status();
+      !link.ok()) {
+    ReportSkipped("collectives", "link", "no_sharing", link);
+    return absl::OkStatus();
+  }
+  const TemporaryDirectory files;
+  std::unique_ptr<PeerProcess> sharing;
+  std::unique_ptr<PeerProcess> peer;
+  for (const char* const operation : kOperations) {
+    for (const Size& size : std::span(kSizes).first(quick ? 2 : 3)) {
+      const std::string name =
+          absl::StrCat("link/", operation, "_", size.name, "_4");
+      if (!absl::StartsWith(name, only)) continue;
+      if (sharing == nullptr) {
+        ASSIGN_OR_RETURN(sharing, StartOnLink(2, files));
+        ASSIGN_OR_RETURN(peer, StartOnLink(1, files));
+      }
+      const std::string request = absl::StrCat(operation, " ", size.bytes);
+      RETURN_IF_ERROR(Measure({{name, sharing.get()}}, request, "no_sharing",
+                              *peer, request, quick ? 1 : 5));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeasureLoopback(const std::string& only, bool quick) {
   constexpr Size kSizes[] = {{"4KiB", 4 << 10},
                              {"1MiB", 1 << 20},
                              {"16MiB", 16 << 20},
                              {"64MiB", 64 << 20}};
-  const bool quick = absl::GetFlag(FLAGS_quick);
   const int turns = quick ? 1 : 5;
-  const std::string only = absl::GetFlag(FLAGS_only);
   TemporaryDirectory files;
   for (const int processes : {2, 4}) {
     ASSIGN_OR_RETURN(const Sides sides, StartSides(processes, files));
-    for (const std::string operation :
-         {"all_reduce", "all_gather", "reduce_scatter", "broadcast"}) {
+    for (const std::string operation : kOperations) {
       for (const Size& size : kSizes) {
         const std::string name =
             absl::StrCat(operation, "_", size.name, "_", processes);
@@ -189,6 +240,15 @@ absl::Status Run() {
   return absl::OkStatus();
 }
 
+absl::Status Run() {
+  const bool quick = absl::GetFlag(FLAGS_quick);
+  const std::string only = absl::GetFlag(FLAGS_only);
+  if (!absl::StartsWith(only, "link/")) {
+    RETURN_IF_ERROR(MeasureLoopback(only, quick));
+  }
+  return MeasureLink(only, quick);
+}
+
 }  // namespace
 }  // namespace hawser::benchmarks
 
@@ -200,7 +260,9 @@ int main(int argc, char** argv) {
     return hawser::benchmarks::ServeCollectives(
         {.processes = processes,
          .directory = absl::GetFlag(FLAGS_directory),
-         .backend = absl::GetFlag(FLAGS_backend)});
+         .backend = absl::GetFlag(FLAGS_backend),
+         .link_mbit_per_s = absl::GetFlag(FLAGS_link_mbit_per_s),
+         .ranks_per_machine = absl::GetFlag(FLAGS_ranks_per_machine)});
   }
   const absl::Status status = hawser::benchmarks::Run();
   if (!status.ok()) {

@@ -38,6 +38,11 @@ absl::StatusOr<std::string> Share(ProcessGroup& group, std::string request) {
   return std::string(reinterpret_cast<const char*>(bytes.data()));
 }
 
+// The end of the link of a rank.
+int EndOf(int rank, const ServeGroupOptions& options) {
+  return rank < options.processes / 2 ? 0 : 1;
+}
+
 absl::Status Run(int rank, const ServeGroupOptions& options,
                  const std::function<GroupReply(ProcessGroup&)>& make_reply) {
   ASSIGN_OR_RETURN(
@@ -46,10 +51,10 @@ absl::Status Run(int rank, const ServeGroupOptions& options,
                               .num_members = options.processes}));
   collectives::MakeGroupOptions group_options{
       .rank = rank, .size = options.processes, .backend = options.backend};
-  // A machine each, so that gloo does not use shared memory.
-  group_options.gloo.machine = absl::StrCat("machine ", rank);
+  group_options.gloo.machine =
+      absl::StrCat("machine ", rank / options.ranks_per_machine);
   if (options.link_mbit_per_s > 0) {
-    group_options.gloo.host = ShapedLink::Address(rank);
+    group_options.gloo.host = ShapedLink::Address(EndOf(rank, options));
     group_options.gloo.allow_insecure_network = true;
   }
   ASSIGN_OR_RETURN(const auto group,
@@ -82,7 +87,7 @@ absl::StatusOr<int> Fork(const ServeGroupOptions& options) {
       break;
     }
   }
-  if (link.has_value()) RETURN_IF_ERROR(link->Enter(rank));
+  if (link.has_value()) RETURN_IF_ERROR(link->Enter(EndOf(rank, options)));
   return rank;
 }
 

@@ -21,9 +21,11 @@ struct ServeGroupOptions {
   std::string directory = {};
   // As MakeGroupOptions::backend.
   std::string backend = {};
-  // Above 0: two processes, each in an end of a ShapedLink of this rate, with
-  // the backend "gloo".
+  // Above 0: half of the processes in each end of a ShapedLink of this rate,
+  // with the backend "gloo".
   int link_mbit_per_s = 0;
+  // Ranks that the backend "gloo" takes for those of one machine.
+  int ranks_per_machine = 1;
 };
 
 // Runs the processes of one group. Rank 0 prints "ready hawser", then passes

@@ -55,8 +55,13 @@ absl::Status RunTool(const std::string& command) {
   }
   argv.push_back(nullptr);
   pid_t pid = 0;
-  const int error =
-      posix_spawnp(&pid, argv[0], nullptr, nullptr, argv.data(), environ);
+  int error = ENOENT;
+  // Not all users have the folders of the administrator's tools in PATH.
+  for (const char* const folder : {"", "/usr/sbin/", "/sbin/"}) {
+    if (error != ENOENT) break;
+    error = posix_spawnp(&pid, absl::StrCat(folder, words[0]).c_str(), nullptr,
+                         nullptr, argv.data(), environ);
+  }
   if (error != 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("cannot run ", words[0], " (", std::strerror(error),
@@ -92,6 +97,8 @@ absl::Status Configure(int end, int mbit_per_s) {
       RunTool(absl::StrCat("tc qdisc add dev ", kDevice, " root tbf rate ",
                            mbit_per_s, "mbit burst 128kb latency 50ms")));
   RETURN_IF_ERROR(SetCongestionControl());
+  // Processes of one end reach each other by it.
+  RETURN_IF_ERROR(RunTool("ip link set lo up"));
   return RunTool(absl::StrCat("ip link set ", kDevice, " up"));
 }
 

@@ -1,8 +1,10 @@
 #include "benchmarks/groups/shaped_link.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -63,6 +65,21 @@ class ShapedLinkTest : public testing::Test {
     return made;
   }
 
+  // A socket at `end` that listens; writes where to `address`.
+  fs::UniqueFd ListenerAt(int end, sockaddr_in& address) {
+    fs::UniqueFd listener = SocketAt(end);
+    address = AddressOf(end);
+    socklen_t bytes = sizeof(address);
+    EXPECT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address),
+                   sizeof(address)),
+              0);
+    EXPECT_EQ(listen(listener.get(), 1), 0);
+    EXPECT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address),
+                          &bytes),
+              0);
+    return listener;
+  }
+
   absl::StatusOr<ShapedLink> link_ = absl::UnknownError("not made");
 };
 
@@ -87,18 +104,24 @@ TEST_F(ShapedLinkTest, EachEndHasANamespaceAndADevice) {
   EXPECT_NE(of_end[0], of_end[1]);
 }
 
+TEST_F(ShapedLinkTest, ProcessesOfOneEndReachEachOther) {
+  for (const int end : {0, 1}) {
+    sockaddr_in address = {};
+    const fs::UniqueFd listener = ListenerAt(end, address);
+    const fs::UniqueFd client = SocketAt(end);
+    // Does not wait for a device that is down.
+    ASSERT_EQ(fcntl(client.get(), F_SETFL, O_NONBLOCK), 0);
+    (void)connect(client.get(), reinterpret_cast<sockaddr*>(&address),
+                  sizeof(address));
+    pollfd event = {.fd = listener.get(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(poll(&event, 1, 10'000), 1) << end;
+  }
+}
+
 TEST_F(ShapedLinkTest, TheRateIsLimitedInBothDirections) {
   for (const int from : {0, 1}) {
-    const fs::UniqueFd listener = SocketAt(1 - from);
-    sockaddr_in address = AddressOf(1 - from);
-    ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address),
-                   sizeof(address)),
-              0);
-    ASSERT_EQ(listen(listener.get(), 1), 0);
-    socklen_t bytes = sizeof(address);
-    ASSERT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address),
-                          &bytes),
-              0);
+    sockaddr_in address = {};
+    const fs::UniqueFd listener = ListenerAt(1 - from, address);
     const fs::UniqueFd sender = SocketAt(from);
     ASSERT_EQ(connect(sender.get(), reinterpret_cast<sockaddr*>(&address),
                       sizeof(address)),
