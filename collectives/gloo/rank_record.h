@@ -1,4 +1,4 @@
-// What the ranks of a mesh tell each other before they are connected.
+// Records by which the ranks of a mesh find each other.
 
 #ifndef HAWSER_COLLECTIVES_GLOO_RANK_RECORD_H_
 #define HAWSER_COLLECTIVES_GLOO_RANK_RECORD_H_
