@@ -166,6 +166,9 @@ class ProcessGroup {
   //   const Work sent = group.SendAsync(mine, right);
   //   RETURN_IF_ERROR(group.Receive(theirs, left));
   //   RETURN_IF_ERROR(sent.Wait());
+  //
+  // Messages from one rank with one tag arrive in the order of their sends, and
+  // go to the receives in the order in which those began.
   absl::Status Send(const Tensor& tensor, int to, uint32_t tag = 0);
   Work SendAsync(const Tensor& tensor, int to, uint32_t tag = 0);
   absl::Status Receive(Tensor tensor, int from, uint32_t tag = 0);

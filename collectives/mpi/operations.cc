@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -35,6 +36,27 @@ constexpr size_t kMaxReasonBytes = 2000;
 struct AbortNotice {
   int code = 0;
   char reason[kMaxReasonBytes] = {};
+};
+
+// Receives for which no message was found. A message that arrives after the
+// look for one of them must not go to a later receive.
+class WaitingReceives {
+ public:
+  void Add(int from, uint32_t tag) {
+    ranks_.insert({from, tag});
+    tags_.insert(tag);
+  }
+  // Whether a message for a receive of these arguments may be for an earlier
+  // one.
+  bool Precede(int from, uint32_t tag) const {
+    if (!tags_.contains(tag)) return false;
+    return from == Backend::kAnyRank || ranks_.contains({from, tag}) ||
+           ranks_.contains({Backend::kAnyRank, tag});
+  }
+
+ private:
+  absl::flat_hash_set<std::pair<int, uint32_t>> ranks_;
+  absl::flat_hash_set<uint32_t> tags_;
 };
 
 }  // namespace
@@ -278,9 +300,13 @@ absl::StatusOr<bool> MpiOperations::Match(Incoming& receive) {
 
 bool MpiOperations::PollReceives(async::MonotonicTime now) {
   bool any = false;
+  WaitingReceives waiting;
   for (auto each = incoming_.begin(); each != incoming_.end();) {
     absl::StatusOr<bool> complete = false;
-    if (each->memory == nullptr) complete = Match(*each);
+    if (each->memory == nullptr && !waiting.Precede(each->from, each->tag)) {
+      complete = Match(*each);
+    }
+    if (each->memory == nullptr) waiting.Add(each->from, each->tag);
     if (each->memory != nullptr && complete.ok()) {
       complete = Test(each->request);
     }

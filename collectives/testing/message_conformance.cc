@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "async/future.h"
 #include "async/testing/status_matchers.h"
 #include "collectives/p2p_op.h"
 #include "collectives/process_group.h"
@@ -23,6 +24,7 @@
 namespace hawser::collectives {
 
 using ::hawser::async::IsOk;
+using ::hawser::async::IsOkAndHolds;
 using ::hawser::async::StatusIs;
 using tensor::DType;
 using ::testing::AllOf;
@@ -114,6 +116,60 @@ TEST_P(ConformanceTest, ReceivesFromAnyRank) {
       EXPECT_EQ(senders[static_cast<size_t>(i) - 1], i);
     }
     ASSERT_THAT(group.Barrier(), IsOk());
+  });
+}
+
+TEST_P(ConformanceTest, WaitingReceivesTakeMessagesInTheirOrder) {
+  Run([](ProcessGroup& group) {
+    constexpr int kMessages = 200;
+    std::vector<Tensor> received;
+    std::vector<Work> receives;
+    for (int i = 0; i < kMessages; ++i) {
+      received.push_back(Values(1, -1));
+      receives.push_back(group.ReceiveAsync(received.back(), LeftOf(group)));
+    }
+    ASSERT_THAT(group.Barrier(), IsOk());
+    for (int i = 0; i < kMessages; ++i) {
+      ASSERT_THAT(group.Send(Values(1, i), RightOf(group)), IsOk());
+    }
+    for (int i = 0; i < kMessages; ++i) {
+      const auto at = static_cast<size_t>(i);
+      ASSERT_THAT(receives[at].Wait(), IsOk());
+      ExpectFull(received[at], i, absl::StrCat(i));
+    }
+  });
+}
+
+TEST_P(ConformanceTest, AReceiveFromAnyRankKeepsItsTurn) {
+  Run([](ProcessGroup& group) {
+    constexpr int kMessages = 100;
+    if (group.size() == 1 || group.rank() > 1) {
+      EXPECT_THAT(group.Barrier(), IsOk());
+      return;
+    }
+    if (group.rank() == 1) {
+      ASSERT_THAT(group.Barrier(), IsOk());
+      for (int i = 0; i < 2 * kMessages; ++i) {
+        ASSERT_THAT(group.Send(Values(1, i), 0), IsOk());
+      }
+      return;
+    }
+    std::vector<Tensor> received;
+    std::vector<async::Future<int>> from_any;
+    std::vector<Work> from_one;
+    for (int i = 0; i < kMessages; ++i) {
+      received.push_back(Values(1, -1));
+      from_any.push_back(group.ReceiveAnyAsync(received.back()));
+      received.push_back(Values(1, -1));
+      from_one.push_back(group.ReceiveAsync(received.back(), 1));
+    }
+    ASSERT_THAT(group.Barrier(), IsOk());
+    for (size_t i = 0; i < kMessages; ++i) {
+      EXPECT_THAT(from_any[i].Wait(), IsOkAndHolds(1));
+      ExpectFull(received[2 * i], static_cast<int64_t>(2 * i), "any");
+      ASSERT_THAT(from_one[i].Wait(), IsOk());
+      ExpectFull(received[2 * i + 1], static_cast<int64_t>(2 * i + 1), "one");
+    }
   });
 }
 
