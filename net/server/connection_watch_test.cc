@@ -37,6 +37,8 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 constexpr int kMaxCalls = 4;
+constexpr int kMaxSeenCalls =
+    static_cast<int>(MisuseDetector::kSeenCalls) * kMaxCalls;
 
 // A server whose connections a test accepts.
 class ConnectionWatchTest : public testing::Test {
@@ -141,7 +143,7 @@ TEST_F(ConnectionWatchTest, IsAlertAfterAConnectionWasPassed) {
   const auto client = Connect();
   Tick(absl::ZeroDuration());
   watch_.OnPassed(connections_.known().back().key, now_);
-  OpenCallsOf(*client, kMaxCalls + 1);
+  OpenCallsOf(*client, kMaxSeenCalls + 1);
   EXPECT_EQ(watch_.PollTimeout(now_), 10);
   Tick(ConnectionWatch::kAlertInterval);
   EXPECT_EQ(watch_.num_closed(), 1);
@@ -155,7 +157,7 @@ TEST_F(ConnectionWatchTest, IsAlertToThatConnection) {
   Tick(absl::ZeroDuration());
   const auto client = Connect();
   watch_.OnPassed(connections_.known().back().key, now_);
-  OpenCallsOf(*old, kMaxCalls + 1);
+  OpenCallsOf(*old, kMaxSeenCalls + 1);
   for (int i = 0; i < 10; ++i) Tick(ConnectionWatch::kAlertInterval);
   EXPECT_EQ(watch_.num_closed(), 0);
   // It is not alert any more.
@@ -169,10 +171,10 @@ TEST_F(ConnectionWatchTest, IsAlertToAllAfterAMisuse) {
   Tick(absl::ZeroDuration());
   const auto client = Connect();
   watch_.OnPassed(connections_.known().back().key, now_);
-  OpenCallsOf(*client, kMaxCalls + 1);
+  OpenCallsOf(*client, kMaxSeenCalls + 1);
   Tick(ConnectionWatch::kAlertInterval);
   EXPECT_EQ(watch_.num_closed(), 1);
-  OpenCallsOf(*old, kMaxCalls + 2);
+  OpenCallsOf(*old, kMaxSeenCalls + 2);
   Tick(ConnectionWatch::kInterval);
   EXPECT_EQ(watch_.num_closed(), 2);
 }
@@ -180,7 +182,7 @@ TEST_F(ConnectionWatchTest, IsAlertToAllAfterAMisuse) {
 TEST_F(ConnectionWatchTest, LooksAtAllWhenTheProcessGrows) {
   const auto client = Connect();
   Tick(absl::ZeroDuration());
-  OpenCallsOf(*client, kMaxCalls + 1);
+  OpenCallsOf(*client, kMaxSeenCalls + 1);
   resident_bytes_ = MisuseDetector::kGrowthBytes;
   Tick(ConnectionWatch::kInterval);
   EXPECT_EQ(watch_.num_closed(), 1);
@@ -189,7 +191,7 @@ TEST_F(ConnectionWatchTest, LooksAtAllWhenTheProcessGrows) {
 TEST_F(ConnectionWatchTest, LooksRarelyOtherwise) {
   const auto client = Connect();
   Tick(absl::ZeroDuration());
-  OpenCallsOf(*client, kMaxCalls + 1);
+  OpenCallsOf(*client, kMaxSeenCalls + 1);
   EXPECT_GT(watch_.PollTimeout(now_), 200);
   Tick(ConnectionWatch::kInterval);
   EXPECT_EQ(watch_.num_closed(), 0);
@@ -201,7 +203,7 @@ TEST_F(ConnectionWatchTest, AllowedCallsStayOpenWhileItIsAlert) {
   const auto client = Connect();
   Tick(absl::ZeroDuration());
   watch_.OnPassed(connections_.known().back().key, now_);
-  OpenCallsOf(*client, kMaxCalls);
+  OpenCallsOf(*client, kMaxSeenCalls);
   for (int i = 0; i < 10; ++i) Tick(ConnectionWatch::kAlertInterval);
   Tick(absl::Seconds(1));
   EXPECT_EQ(watch_.num_closed(), 0);

@@ -25,7 +25,9 @@ struct Heaviest {
 
 std::optional<MisuseDetector::Finding> MisuseDetector::CheckCalls(
     const ConnectionCalls& calls) const {
-  if (calls.open_calls <= limits_.max_calls_per_connection) return std::nullopt;
+  if (calls.open_calls <= kSeenCalls * limits_.max_calls_per_connection) {
+    return std::nullopt;
+  }
   return Finding{calls.connection,
                  absl::StrCat("it has ", calls.open_calls,
                               " calls open, and max_calls_per_connection is ",

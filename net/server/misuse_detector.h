@@ -36,11 +36,17 @@ class MisuseDetector {
   };
   struct Finding {
     ConnectionKey connection;
-    // For the log: "it has 300 calls open, and max_calls_per_connection is
+    // For the log: "it has 600 calls open, and max_calls_per_connection is
     // 256".
     std::string reason;
   };
 
+  // Calls that a connection may be seen to have open, as a multiple of
+  // max_calls_per_connection. gRPC holds clients to the limit until they get
+  // their replies, and counts a call until the server has noticed that its
+  // reply was sent. A client that starts a call with each reply may have as
+  // many of the latter as of the former.
+  static constexpr int64_t kSeenCalls = 2;
   // Growth of the process between two checks that is worth a closed connection.
   static constexpr size_t kGrowthBytes = size_t{16} << 20;
   // Messages cost less than this number of bytes for each that is received.

@@ -47,8 +47,8 @@ class MisuseDetectorTest : public testing::Test {
 };
 
 TEST_F(MisuseDetectorTest, CallsOfAConnectionAreLimited) {
-  EXPECT_THAT(Check({Use("a", 256), Use("b", 257), Use("c", 1000)}),
-              ElementsAre(Closes("b", "257 calls"), Closes("c", "1000 calls")));
+  EXPECT_THAT(Check({Use("a", 512), Use("b", 513), Use("c", 1000)}),
+              ElementsAre(Closes("b", "513 calls"), Closes("c", "1000 calls")));
 }
 
 TEST_F(MisuseDetectorTest, HeaviestOfAGrowingProcessIsClosed) {

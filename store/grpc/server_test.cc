@@ -293,8 +293,9 @@ TEST(StoreServerTest, ClientWithManyWaitingCallsCanStillChangeKeys) {
   const int limit = StoreServerLimits().max_waiting_calls_per_client;
   for (int i = limit; i < kCalls; ++i) {
     ASSERT_TRUE(queue.Next(&tag, &ok));
-    EXPECT_EQ(static_cast<Call*>(tag)->status.error_code(),
-              grpc::StatusCode::RESOURCE_EXHAUSTED);
+    const grpc::Status& status = static_cast<Call*>(tag)->status;
+    ASSERT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+        << status.error_message();
   }
   while (server->stats().num_waiting != limit) std::this_thread::yield();
 

@@ -217,7 +217,7 @@ TEST_F(GrpcLimitsTest, CallsAreLimitedWithoutAcknowledgement) {
   const auto start = std::chrono::steady_clock::now();
   RawHttp2 peer(address_);
   ASSERT_TRUE(peer.SendPreface());
-  for (uint32_t i = 0; i < 257; ++i) {
+  for (uint32_t i = 0; i < 513; ++i) {
     // No handler sees these calls, whose requests do not arrive.
     ASSERT_TRUE(peer.Send({.type = FrameType::kHeaders,
                            .flags = kEndHeaders,
@@ -248,7 +248,7 @@ TEST_F(GrpcLimitsTest, AllowedCallsStayOpen) {
   // Examined at least once more.
   RawHttp2 worse(address_);
   ASSERT_TRUE(worse.SendPreface());
-  for (uint32_t i = 0; i < 257; ++i) {
+  for (uint32_t i = 0; i < 513; ++i) {
     ASSERT_TRUE(worse.SendCall(2 * i + 1, EchoServer::kHold, "x"));
   }
   EXPECT_TRUE(worse.AwaitClosed());
