@@ -90,7 +90,7 @@ absl::StatusOr<bool> Barrier::IsComplete() {
   return store_->Check({&key, 1}, call_timeout_);
 }
 
-absl::Status Barrier::CheckAllArrived(
+absl::StatusOr<std::vector<std::string>> Barrier::Missing(
     std::span<const Participant> participants) {
   std::vector<std::string> missing;
   for (const Participant& participant : participants) {
@@ -99,6 +99,13 @@ absl::Status Barrier::CheckAllArrived(
                      store_->Check({&key, 1}, absl::ZeroDuration()));
     if (!present) missing.push_back(participant.label);
   }
+  return missing;
+}
+
+absl::Status Barrier::CheckAllArrived(
+    std::span<const Participant> participants) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> missing,
+                   Missing(participants));
   if (missing.empty()) return absl::OkStatus();
   return absl::DeadlineExceededError(
       absl::StrCat("barrier '", prefix_, "': of ", participants.size(),

@@ -55,6 +55,10 @@ class Barrier {
   // Whether the coordinator has completed it.
   absl::StatusOr<bool> IsComplete();
 
+  // Reads once: the labels of those of `participants` that have not arrived.
+  // kUnavailable if the store does not reply.
+  absl::StatusOr<std::vector<std::string>> Missing(
+      std::span<const Participant> participants);
   // Reads once: kDeadlineExceeded, naming those of `participants` that have not
   // arrived, if there are any; kUnavailable if the store does not reply.
   absl::Status CheckAllArrived(std::span<const Participant> participants);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -16,7 +17,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "async/clock.h"
+#include "async/future.h"
 #include "async/random_source.h"
 #include "async/status_macros.h"
 #include "collectives/host/region.h"
@@ -26,12 +29,16 @@
 #include "ipc/shared_memory.h"
 #include "proto/collectives.pb.h"
 #include "store/barrier.h"
+#include "telemetry/log.h"
 
 namespace hawser::collectives {
 namespace {
 
 using ipc::PeerProcess;
 using ipc::SharedMemory;
+
+// A wait for other ranks that is worth a line in the log.
+constexpr absl::Duration kNoteAfter = absl::Seconds(2);
 
 int NumCores() {
   cpu_set_t cores;
@@ -144,25 +151,45 @@ class Meeting {
                                    const MakeResult& make_result) {
     RETURN_IF_ERROR(
         barrier.Arrive(participants_[static_cast<size_t>(rank_)], payload));
-    if (rank_ != 0) {
-      async::Future<std::string> complete = barrier.WhenComplete();
-      absl::StatusOr<std::string> result =
-          complete.WaitFor(TimeLeft(), "the other ranks of the group");
-      if (!result.ok()) complete.Cancel();
-      return result;
-    }
-    async::Future<std::vector<std::string>> arrived =
-        barrier.WhenAllArrived(participants_);
-    const absl::StatusOr<std::vector<std::string>> payloads =
-        arrived.WaitFor(TimeLeft(), "the other ranks of the group");
-    if (!payloads.ok()) {
-      arrived.Cancel();
-      absl::Status missing = barrier.CheckAllArrived(participants_);
-      return absl::IsDeadlineExceeded(missing) ? missing : payloads.status();
-    }
-    ASSIGN_OR_RETURN(std::string result, make_result(*payloads));
+    if (rank_ != 0) return Await(barrier, barrier.WhenComplete());
+    ASSIGN_OR_RETURN(const std::vector<std::string> payloads,
+                     Await(barrier, barrier.WhenAllArrived(participants_)));
+    ASSIGN_OR_RETURN(std::string result, make_result(payloads));
     RETURN_IF_ERROR(barrier.Complete(result));
     return result;
+  }
+
+  // Waits for the other ranks, and says in the log for which ones if they do
+  // not come soon.
+  template <class T>
+  absl::StatusOr<T> Await(store::Barrier& barrier, async::Future<T> future) {
+    absl::StatusOr<T> result = future.WaitFor(std::min(kNoteAfter, TimeLeft()));
+    if (!future.ready() && TimeLeft() > absl::ZeroDuration()) {
+      const std::string missing = Missing(barrier);
+      if (!missing.empty()) {
+        telemetry::Log(telemetry::LogSeverity::kInfo,
+                       absl::StrCat(NameOf(rank_), " of a process group of ",
+                                    size_, " waits for ", missing));
+      }
+      result = future.WaitFor(TimeLeft());
+    }
+    if (future.ready()) return result;
+    future.Cancel();
+    const std::string missing = Missing(barrier);
+    return absl::DeadlineExceededError(
+        missing.empty() ? absl::StrCat("the store of the group of ", size_,
+                                       " does not reply in time, or ",
+                                       NameOf(0), " does not")
+                        : absl::StrCat("these have not joined the group of ",
+                                       size_, " in time: ", missing));
+  }
+
+  // The ranks that have not come, such as "rank 1, rank 3". Empty if all have,
+  // or if the store does not reply.
+  std::string Missing(store::Barrier& barrier) const {
+    const absl::StatusOr<std::vector<std::string>> missing =
+        barrier.Missing(participants_);
+    return missing.ok() ? absl::StrJoin(*missing, ", ") : "";
   }
 
   absl::Status MakeGroup(const std::vector<std::string>& payloads,

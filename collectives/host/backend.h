@@ -31,11 +31,12 @@ std::string NameOfHost();
 
 // Connects rank `rank` of a group of `size` processes of one machine and user,
 // which all call this with a store of the same keys that no other group uses.
-// Returns once all have mapped the shared memory, which is freed when they have
+// A line in the log names those that have not come after two seconds. Returns
+// once all have mapped the shared memory, which is freed when they have
 // ended: nothing is left behind.
 //
 //   kDeadlineExceeded    not all ranks have come within `timeout`; names those
-//                        that are missing if this is rank 0.
+//                        that are missing, if the store can still tell.
 //   kFailedPrecondition  a rank runs on another machine, in another pid
 //                        namespace or as another user, or cannot map the
 //                        memory; names it. The same on all ranks.

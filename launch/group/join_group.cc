@@ -27,21 +27,25 @@ using collectives::ProcessGroup;
 absl::StatusOr<std::unique_ptr<ProcessGroup>> JoinGroup(
     MakeGroupOptions options) {
   ASSIGN_OR_RETURN(const ProcessPlace place, PlaceFromEnvironment());
-  if (!place.rank.has_value()) {
-    options.rank = 0;
-    options.size = 1;
-    store::HashStore store;
-    return MakeProcessGroup(store, options);
-  }
-  if (!place.world_size.has_value()) {
+  if (place.rank.has_value() && !place.world_size.has_value()) {
     return absl::InvalidArgumentError(
         "the launcher has set the rank of this process, but not the number of "
         "processes: set WORLD_SIZE");
   }
-  options.rank = *place.rank;
-  options.size = *place.world_size;
+  options.rank = place.rank.value_or(0);
+  options.size = place.rank.has_value() ? *place.world_size : 1;
+  if (options.size == 1) {
+    store::HashStore store;
+    return MakeProcessGroup(store, options);
+  }
   ASSIGN_OR_RETURN(const store::Endpoint endpoint,
                    MasterEndpoint(place.master_address, place.master_port));
+  if (endpoint.port == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "MASTER_PORT is 0, and the other ranks cannot know which port rank 0 "
+        "of ",
+        options.size, " would choose: set it to one between 1 and 65535"));
+  }
   ASSIGN_OR_RETURN(
       const std::shared_ptr<const net::Credentials> credentials,
       net::Credentials::Create(net::WithEnvironment({}), std::nullopt));
