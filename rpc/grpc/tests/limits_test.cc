@@ -286,8 +286,10 @@ TEST_F(GrpcLimitsTest, MemoryOfEndlessHeadersIsLimited) {
 // gRPC reads from a connection as long as bytes arrive, in the thread that
 // began. Frames of type 2 have no effect, but must be parsed.
 TEST_F(GrpcLimitsTest, AClientThatNeverPausesKeepsNoThreadForItself) {
-  // It may send enough bytes for threads to be relieved meanwhile.
-  Serve({.max_message_bytes = size_t{768} << 20});
+  // It may send 1.6 GB before it is cut off, which takes seconds. Threads are
+  // relieved after less than one.
+  Serve({.max_message_bytes = size_t{768} << 20,
+         .limits = {.max_whole_request_bytes = size_t{768} << 20}});
   // A call of the server's own transport: threads of any other in the process
   // may read for the client too, and only one that serves relieves its threads.
   const std::shared_ptr<Connection> other =
