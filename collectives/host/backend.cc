@@ -163,7 +163,7 @@ class Meeting {
   // not come soon.
   template <class T>
   absl::StatusOr<T> Await(store::Barrier& barrier, async::Future<T> future) {
-    absl::StatusOr<T> result = future.WaitFor(std::min(kNoteAfter, TimeLeft()));
+    (void)future.WaitFor(std::min(kNoteAfter, TimeLeft()));
     if (!future.ready() && TimeLeft() > absl::ZeroDuration()) {
       const std::string missing = Missing(barrier);
       if (!missing.empty()) {
@@ -171,17 +171,19 @@ class Meeting {
                        absl::StrCat(NameOf(rank_), " of a process group of ",
                                     size_, " waits for ", missing));
       }
-      result = future.WaitFor(TimeLeft());
+      (void)future.WaitFor(TimeLeft());
     }
-    if (future.ready()) return result;
+    // It may have become ready after the wait.
+    if (future.ready()) return future.result();
     future.Cancel();
     const std::string missing = Missing(barrier);
     return absl::DeadlineExceededError(
-        missing.empty() ? absl::StrCat("the store of the group of ", size_,
-                                       " does not reply in time, or ",
-                                       NameOf(0), " does not")
-                        : absl::StrCat("these have not joined the group of ",
-                                       size_, " in time: ", missing));
+        missing.empty()
+            ? absl::StrCat("all ranks of the group of ", size_,
+                           " have come, but not all went on in time, or the "
+                           "store does not reply")
+            : absl::StrCat("these have not joined the group of ", size_,
+                           " in time: ", missing));
   }
 
   // The ranks that have not come, such as "rank 1, rank 3". Empty if all have,
