@@ -10,8 +10,7 @@
 //   gloo/OPERATION_SIZE_PROCESSES   the same of the backend gloo, compared with
 //                              Gloo alone
 //   link/OPERATION_SIZE_4      the same of the backend gloo on two machines
-//   with
-//                              two ranks each, which share memory: network
+//                              of two ranks each, which share memory: network
 //                              namespaces joined by a link of 1 Gbit/s; 1 MiB,
 //                              and without --quick 4 KiB and 16 MiB
 //   all_reduce_64MiB_2 / sum   compared with adding one vector to another in
