@@ -24,7 +24,7 @@
 #include "ps/top_k_gradients.h"
 #include "rpc/agent/agent.h"
 #include "tensor/dtype.h"
-#include "tensor/ops/in_place.h"
+#include "tensor/ops/elementwise.h"
 #include "tensor/tensor.h"
 
 namespace hawser::ps {
@@ -206,13 +206,12 @@ absl::StatusOr<Tensor> ParameterSet::AddMomentum(const Tensor& gradient,
     return velocity;
   }
   if (!gradient.defined()) {
-    RETURN_IF_ERROR(tensor::MulScalarInPlace(velocity, momentum_));
+    ASSIGN_OR_RETURN(velocity, tensor::MulScalar(velocity, momentum_));
     return velocity;
   }
+  // In new memory: an earlier step that failed may still send the old one.
   // Rounds once, as the rule does.
-  ASSIGN_OR_RETURN(Tensor next, gradient.Clone());
-  RETURN_IF_ERROR(tensor::AddInPlace(next, velocity, momentum_));
-  velocity = std::move(next);
+  ASSIGN_OR_RETURN(velocity, tensor::AddScaled(gradient, velocity, momentum_));
   return velocity;
 }
 

@@ -66,6 +66,27 @@ absl::StatusOr<Tensor> Sub(const Tensor& a, const Tensor& b) {
       });
 }
 
+absl::StatusOr<Tensor> AddScaled(const Tensor& a, const Tensor& b,
+                                 double alpha) {
+  const tensor::RawOperationsScope raw;
+  ASSIGN_OR_RETURN(Tensor out, tensor::AddScaled(a, b, alpha));
+  if (!MustRecord(a, b)) return out;
+  return Record(
+      "AddScaledBackward", std::move(out), Inputs2{&a, &b},
+      std::array<Keep, 0>{},
+      [a_shape = a.shape(), b_shape = b.shape(), alpha](
+          const Tensor& dout, Kept, InputGradients& gradients) -> absl::Status {
+        if (gradients.needed(0)) {
+          ASSIGN_OR_RETURN(gradients[0], SumTo(dout, a_shape));
+        }
+        if (gradients.needed(1)) {
+          ASSIGN_OR_RETURN(Tensor sum, SumTo(dout, b_shape));
+          ASSIGN_OR_RETURN(gradients[1], tensor::MulScalar(sum, alpha));
+        }
+        return absl::OkStatus();
+      });
+}
+
 absl::StatusOr<Tensor> Mul(const Tensor& a, const Tensor& b) {
   const tensor::RawOperationsScope raw;
   ASSIGN_OR_RETURN(Tensor out, tensor::Mul(a, b));

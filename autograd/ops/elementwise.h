@@ -12,6 +12,9 @@ namespace hawser::autograd {
 
 absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b);
 absl::StatusOr<Tensor> Sub(const Tensor& a, const Tensor& b);
+// a + alpha * b
+absl::StatusOr<Tensor> AddScaled(const Tensor& a, const Tensor& b,
+                                 double alpha);
 absl::StatusOr<Tensor> Mul(const Tensor& a, const Tensor& b);
 absl::StatusOr<Tensor> Div(const Tensor& a, const Tensor& b);
 // If a == b or both are NaN, each gets half of the gradient. If one is NaN, it

@@ -243,6 +243,12 @@ INSTANTIATE_TEST_SUITE_P(
                    [](double, double) { return 1.0; }},
         BinaryCase{"Sub", Sub, [](double, double) { return 1.0; },
                    [](double, double) { return -1.0; }},
+        BinaryCase{"AddScaled",
+                   [](const Tensor& a, const Tensor& b) {
+                     return AddScaled(a, b, -2.5);
+                   },
+                   [](double, double) { return 1.0; },
+                   [](double, double) { return -2.5; }},
         BinaryCase{"Mul", Mul, [](double, double b) { return b; },
                    [](double a, double) { return a; }},
         BinaryCase{"Div", Div, [](double, double b) { return 1 / b; },

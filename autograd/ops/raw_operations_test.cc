@@ -134,6 +134,13 @@ void AddBinary(std::vector<Operation>& all) {
   const Case cases[] = {
       {"Add", tensor::Add, Add},
       {"Sub", tensor::Sub, Sub},
+      {"AddScaled",
+       [](const Tensor& a, const Tensor& b) {
+         return tensor::AddScaled(a, b, 2);
+       },
+       [](const Tensor& a, const Tensor& b) {
+         return autograd::AddScaled(a, b, 2);
+       }},
       {"Mul", tensor::Mul, Mul},
       {"Div", tensor::Div, Div},
       {"Maximum", tensor::Maximum, Maximum},

@@ -44,8 +44,8 @@ class Backend {
                               Tensor& out) = 0;
   virtual absl::Status BinaryScalar(BinaryOp op, const Tensor& a, double b,
                                     Tensor& out) = 0;
-  // out += alpha * b; `b` broadcasts to `out`.
-  virtual absl::Status AddScaled(const Tensor& b, double alpha,
+  // out = a + alpha * b; `a` and `b` broadcast to `out`, which may be `a`.
+  virtual absl::Status AddScaled(const Tensor& a, const Tensor& b, double alpha,
                                  Tensor& out) = 0;
   // `out` is bool.
   virtual absl::Status Compare(CompareOp op, const Tensor& a, const Tensor& b,

@@ -51,8 +51,9 @@ class FakeDeviceKernels final : public Backend {
                             Tensor& out) override {
     return OnCpu(&Backend::BinaryScalar, op, a, b, out);
   }
-  absl::Status AddScaled(const Tensor& b, double alpha, Tensor& out) override {
-    return OnCpu(&Backend::AddScaled, b, alpha, out);
+  absl::Status AddScaled(const Tensor& a, const Tensor& b, double alpha,
+                         Tensor& out) override {
+    return OnCpu(&Backend::AddScaled, a, b, alpha, out);
   }
   absl::Status Compare(CompareOp op, const Tensor& a, const Tensor& b,
                        Tensor& out) override {

@@ -53,18 +53,22 @@ absl::StatusOr<Shape> Broadcast(std::string_view name, const Tensor& a,
   return shape;
 }
 
+// An uninitialised tensor for the result of an operation on `a` and `b`.
+absl::StatusOr<Tensor> NewResult(std::string_view name, const Tensor& a,
+                                 const Tensor& b) {
+  if (a.shape() == b.shape()) {
+    return Tensor::TryEmpty(a.shape(), {a.dtype(), a.device()});
+  }
+  ASSIGN_OR_RETURN(const Shape shape, Broadcast(name, a, b));
+  return Tensor::TryEmpty(shape, {a.dtype(), a.device()});
+}
+
 absl::StatusOr<Tensor> RunBinary(std::string_view name, BinaryOp op,
                                  const Tensor& a, const Tensor& b,
                                  Integers integers) {
   RETURN_IF_ERROR(CheckArithmetic(name, integers, {{"a", a}, {"b", b}}));
   ASSIGN_OR_RETURN(Backend* const backend, BackendFor(a.device()));
-  Tensor out;
-  if (a.shape() == b.shape()) {
-    ASSIGN_OR_RETURN(out, Tensor::TryEmpty(a.shape(), {a.dtype(), a.device()}));
-  } else {
-    ASSIGN_OR_RETURN(const Shape shape, Broadcast(name, a, b));
-    ASSIGN_OR_RETURN(out, Tensor::TryEmpty(shape, {a.dtype(), a.device()}));
-  }
+  ASSIGN_OR_RETURN(Tensor out, NewResult(name, a, b));
   RETURN_IF_ERROR(backend->Binary(op, a, b, out));
   return out;
 }
@@ -132,6 +136,15 @@ absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b) {
 }
 absl::StatusOr<Tensor> Sub(const Tensor& a, const Tensor& b) {
   return RunBinary("Sub", BinaryOp::kSub, a, b, Integers::kYes);
+}
+absl::StatusOr<Tensor> AddScaled(const Tensor& a, const Tensor& b,
+                                 double alpha) {
+  constexpr std::string_view kName = "AddScaled";
+  RETURN_IF_ERROR(CheckFloating(kName, {{"a", a}, {"b", b}}));
+  ASSIGN_OR_RETURN(Backend* const backend, BackendFor(a.device()));
+  ASSIGN_OR_RETURN(Tensor out, NewResult(kName, a, b));
+  RETURN_IF_ERROR(backend->AddScaled(a, b, alpha, out));
+  return out;
 }
 absl::StatusOr<Tensor> Mul(const Tensor& a, const Tensor& b) {
   return RunBinary("Mul", BinaryOp::kMul, a, b, Integers::kYes);

@@ -25,6 +25,9 @@ namespace hawser::tensor {
 
 absl::StatusOr<Tensor> Add(const Tensor& a, const Tensor& b);
 absl::StatusOr<Tensor> Sub(const Tensor& a, const Tensor& b);
+// a + alpha * b; floating-point dtypes.
+absl::StatusOr<Tensor> AddScaled(const Tensor& a, const Tensor& b,
+                                 double alpha);
 absl::StatusOr<Tensor> Mul(const Tensor& a, const Tensor& b);
 absl::StatusOr<Tensor> Div(const Tensor& a, const Tensor& b);
 // NaN where either operand is.

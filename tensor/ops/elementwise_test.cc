@@ -145,6 +145,9 @@ double MinOf(double x, double y) {
 const BinaryCase kBinaryCases[] = {
     {"Add", Add, [](double x, double y) { return x + y; }, true},
     {"Sub", Sub, [](double x, double y) { return x - y; }, true},
+    {"AddScaled",
+     [](const Tensor& a, const Tensor& b) { return AddScaled(a, b, -0.25); },
+     [](double x, double y) { return x - 0.25 * y; }},
     {"Mul", Mul, [](double x, double y) { return x * y; }, true},
     {"Div", Div, [](double x, double y) { return x / y; }},
     {"Maximum", Maximum, MaxOf, true},
@@ -195,6 +198,30 @@ TEST(ElementwiseTest, BinaryFunctionsBroadcast) {
         }
       }
     }
+  }
+}
+
+TEST(ElementwiseTest, AddScaledRoundsOnce) {
+  // 1 + 2^-13 + 2^-26, which f32 does not hold, less what it holds of it.
+  const double value = 1 + 0x1p-13;
+  const Tensor square = FromValues({-(1 + 0x1p-12)}, {1});
+  const absl::StatusOr<Tensor> rest =
+      AddScaled(square, FromValues({value}, {1}), value);
+  ASSERT_THAT(rest, IsOk());
+  EXPECT_EQ(Values(*rest)[0], 0x1p-26);
+}
+
+TEST(ElementwiseTest, AddScaledOfLongRunsLeavesItsOperands) {
+  for (const DType dtype : kFloatDTypes) {
+    const Tensor a = TestTensor({1037}, dtype, 1);
+    const Tensor b = TestTensor({1037}, dtype, 2);
+    const std::vector<double> before = Values(a);
+    const absl::StatusOr<Tensor> sum = AddScaled(a, b, 1);
+    ASSERT_THAT(sum, IsOk());
+    ExpectTensor(*sum, {1037}, Mapped2(a, b, {1037}, [](double x, double y) {
+      return x + y;
+    }));
+    EXPECT_EQ(Values(a), before);
   }
 }
 
@@ -368,6 +395,10 @@ TEST(ElementwiseTest, ErrorsNameOperationAndOperands) {
   EXPECT_THAT(Exp(Tensor()), StatusIs(absl::StatusCode::kInvalidArgument));
   const Tensor flags = FromValues({0, 1}, {2}, DType::kBool);
   EXPECT_THAT(Add(flags, flags), StatusIs(absl::StatusCode::kInvalidArgument));
+  const Tensor whole = FromValues({0, 1}, {2}, DType::kI32);
+  EXPECT_THAT(AddScaled(whole, whole, 2),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("AddScaled"), HasSubstr("i32"))));
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ absl::Status AddInPlace(Tensor& a, const Tensor& b, double alpha) {
   }
   ASSIGN_OR_RETURN(Backend* const backend, BackendFor(a.device()));
   a.BumpVersion();
-  return backend->AddScaled(b, alpha, a);
+  return backend->AddScaled(a, b, alpha, a);
 }
 
 absl::Status MulInPlace(Tensor& a, const Tensor& b) {

@@ -24,7 +24,8 @@ class CpuBackend final : public Backend {
                       Tensor& out) override;
   absl::Status BinaryScalar(BinaryOp op, const Tensor& a, double b,
                             Tensor& out) override;
-  absl::Status AddScaled(const Tensor& b, double alpha, Tensor& out) override;
+  absl::Status AddScaled(const Tensor& a, const Tensor& b, double alpha,
+                         Tensor& out) override;
   absl::Status Compare(CompareOp op, const Tensor& a, const Tensor& b,
                        Tensor& out) override;
   absl::Status Where(const Tensor& condition, const Tensor& a, const Tensor& b,

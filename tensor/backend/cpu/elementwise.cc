@@ -61,8 +61,7 @@ void MapBlocks(const std::array<const Tensor*, N>& in, Tensor& out,
 // y = a + alpha * b; y may be a.
 void AddScaledBlock(const float* a, const float* b, double alpha, float* y,
                     int64_t n) {
-  if (y != a) std::copy_n(a, n, y);
-  cpu::AddScaled(b, static_cast<float>(alpha), y, n);
+  cpu::AddScaled(a, b, static_cast<float>(alpha), y, n);
 }
 void AddScaledBlock(const double* a, const double* b, double alpha, double* y,
                     int64_t n) {
@@ -165,24 +164,26 @@ absl::Status CpuBackend::BinaryScalar(BinaryOp op, const Tensor& a, double b,
   return absl::OkStatus();
 }
 
-absl::Status CpuBackend::AddScaled(const Tensor& b, double alpha, Tensor& out) {
-  if (IsDenseLike(b, out) && out.is_contiguous()) {
+absl::Status CpuBackend::AddScaled(const Tensor& a, const Tensor& b,
+                                   double alpha, Tensor& out) {
+  if (IsDenseLike(a, out) && IsDenseLike(b, out) && out.is_contiguous()) {
     const float scale = static_cast<float>(alpha);
     const int64_t n = out.num_elements();
     if (out.dtype() == DType::kF32) {
-      cpu::AddScaled(b.data<float>(), scale, out.data<float>(), n);
+      cpu::AddScaled(a.data<float>(), b.data<float>(), scale, out.data<float>(),
+                     n);
       return absl::OkStatus();
     }
     if (out.dtype() == DType::kBF16) {
-      cpu::AddScaled(b.data<BFloat16>(), scale, out.data<BFloat16>(), n);
+      cpu::AddScaled(a.data<BFloat16>(), b.data<BFloat16>(), scale,
+                     out.data<BFloat16>(), n);
       return absl::OkStatus();
     }
   }
   VisitComputeType(out.dtype(), [&]<class C>() {
-    MapBlocks<C, C, 2>({&out, &b}, out,
-                       [alpha](const auto& x, C* y, int64_t n) {
-                         AddScaledBlock(x[0], x[1], alpha, y, n);
-                       });
+    MapBlocks<C, C, 2>({&a, &b}, out, [alpha](const auto& x, C* y, int64_t n) {
+      AddScaledBlock(x[0], x[1], alpha, y, n);
+    });
   });
   return absl::OkStatus();
 }

@@ -34,8 +34,8 @@ struct Around {
 // Adds `n` dense elements of `dtype` to `out`.
 void AddRow(DType dtype, const char* src, char* out, int64_t n) {
   if (dtype == DType::kF32) {
-    AddScaled(reinterpret_cast<const float*>(src), 1,
-              reinterpret_cast<float*>(out), n);
+    float* const sum = reinterpret_cast<float*>(out);
+    AddScaled(sum, reinterpret_cast<const float*>(src), 1, sum, n);
     return;
   }
   const int64_t bytes = ItemBytes(dtype);

@@ -216,17 +216,19 @@ void BinaryScalar(BinaryOp op, const float* a, float b, float* out, size_t n) {
 struct AddScaledOp {
   float alpha;
   template <class D, class V>
-  HWY_INLINE V operator()(D d, V out, V b) const {
-    return hn::MulAdd(hn::Set(d, alpha), b, out);
+  HWY_INLINE V operator()(D d, V a, V b) const {
+    return hn::MulAdd(hn::Set(d, alpha), b, a);
   }
 };
 
-void AddScaled(const float* b, float alpha, float* out, size_t n) {
-  if (alpha == 1.0f) return Map2(AddOp(), out, b, out, n);
-  Map2(AddScaledOp{alpha}, out, b, out, n);
+void AddScaled(const float* a, const float* b, float alpha, float* out,
+               size_t n) {
+  if (alpha == 1.0f) return Map2(AddOp(), a, b, out, n);
+  Map2(AddScaledOp{alpha}, a, b, out, n);
 }
 
-void AddScaledBf16(const uint16_t* b, float alpha, uint16_t* out, size_t n) {
+void AddScaledBf16(const uint16_t* a, const uint16_t* b, float alpha,
+                   uint16_t* out, size_t n) {
   const FloatTag df;
   const hn::RebindToUnsigned<FloatTag> du;
   const hn::RebindToSigned<FloatTag> di;
@@ -239,7 +241,7 @@ void AddScaledBf16(const uint16_t* b, float alpha, uint16_t* out, size_t n) {
   const AddScaledOp op{alpha};
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const FloatVec sum = op(df, load(out + i), load(b + i));
+    const FloatVec sum = op(df, load(a + i), load(b + i));
     const auto bits = hn::BitCast(du, sum);
     const auto top = hn::ShiftRight<16>(bits);
     const auto odd = hn::And(top, hn::Set(du, 1));
@@ -252,7 +254,7 @@ void AddScaledBf16(const uint16_t* b, float alpha, uint16_t* out, size_t n) {
   }
   for (; i < n; ++i) {
     const float x = static_cast<float>(BFloat16::FromBits(b[i]));
-    const float y = static_cast<float>(BFloat16::FromBits(out[i]));
+    const float y = static_cast<float>(BFloat16::FromBits(a[i]));
     out[i] = BFloat16(y + alpha * x).bits;
   }
 }
@@ -283,15 +285,17 @@ void BinaryScalar(BinaryOp op, const float* a, float b, float* out, int64_t n) {
   HWY_DYNAMIC_DISPATCH(BinaryScalar)(op, a, b, out, static_cast<size_t>(n));
 }
 
-void AddScaled(const float* b, float alpha, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(AddScaled)(b, alpha, out, static_cast<size_t>(n));
+void AddScaled(const float* a, const float* b, float alpha, float* out,
+               int64_t n) {
+  HWY_DYNAMIC_DISPATCH(AddScaled)(a, b, alpha, out, static_cast<size_t>(n));
 }
 
-void AddScaled(const BFloat16* b, float alpha, BFloat16* out, int64_t n) {
+void AddScaled(const BFloat16* a, const BFloat16* b, float alpha, BFloat16* out,
+               int64_t n) {
   static_assert(sizeof(BFloat16) == sizeof(uint16_t));
   HWY_DYNAMIC_DISPATCH(AddScaledBf16)
-  (reinterpret_cast<const uint16_t*>(b), alpha,
-   reinterpret_cast<uint16_t*>(out), static_cast<size_t>(n));
+  (reinterpret_cast<const uint16_t*>(a), reinterpret_cast<const uint16_t*>(b),
+   alpha, reinterpret_cast<uint16_t*>(out), static_cast<size_t>(n));
 }
 
 }  // namespace hawser::tensor::cpu

@@ -13,10 +13,12 @@ namespace hawser::tensor::cpu {
 void Unary(UnaryOp op, const float* in, float* out, int64_t n);
 void Binary(BinaryOp op, const float* a, const float* b, float* out, int64_t n);
 void BinaryScalar(BinaryOp op, const float* a, float b, float* out, int64_t n);
-// out += alpha * b
-void AddScaled(const float* b, float alpha, float* out, int64_t n);
+// out = a + alpha * b, rounded once.
+void AddScaled(const float* a, const float* b, float alpha, float* out,
+               int64_t n);
 // The same, rounded to nearest even; computed in f32.
-void AddScaled(const BFloat16* b, float alpha, BFloat16* out, int64_t n);
+void AddScaled(const BFloat16* a, const BFloat16* b, float alpha, BFloat16* out,
+               int64_t n);
 
 }  // namespace hawser::tensor::cpu
 

@@ -181,13 +181,13 @@ __global__ void BinaryKernel(BinaryOp op, IndexPlan<3> plan, const T* a,
 }
 
 template <class T>
-__global__ void AddScaledKernel(IndexPlan<2> plan, const T* b,
+__global__ void AddScaledKernel(IndexPlan<3> plan, const T* a, const T* b,
                                 ComputeType<T> alpha, T* out) {
   for (int64_t i = FirstItem(); i < plan.count; i += ItemStep()) {
     const auto offsets = plan(i);
-    T* const place = out + offsets.at[1];
-    Store(place, Apply(BinaryOp::kAdd, Load(place),
-                       Apply(BinaryOp::kMul, alpha, Load(b + offsets.at[0]))));
+    Store(out + offsets.at[2],
+          Apply(BinaryOp::kAdd, Load(a + offsets.at[0]),
+                Apply(BinaryOp::kMul, alpha, Load(b + offsets.at[1]))));
   }
 }
 
@@ -279,14 +279,15 @@ absl::Status CudaBackend::BinaryScalar(BinaryOp op, const Tensor& a, double b,
   return RunBinary(op, a, nullptr, b, out);
 }
 
-absl::Status CudaBackend::AddScaled(const Tensor& b, double alpha,
-                                    Tensor& out) {
-  const auto plan = MakePlan<2>(out.shape(), {&b, &out});
+absl::Status CudaBackend::AddScaled(const Tensor& a, const Tensor& b,
+                                    double alpha, Tensor& out) {
+  const auto plan = MakePlan<3>(out.shape(), {&a, &b, &out});
   if (plan.count == 0) return absl::OkStatus();
   const DeviceGuard guard(out.device());
   return VisitNumber(out.dtype(), "scaled addition", [&]<class T>() {
     AddScaledKernel<T><<<Blocks(plan.count), kThreads, 0, kStream>>>(
-        plan, In<T>(b), static_cast<ComputeType<T>>(alpha), Out<T>(out));
+        plan, In<T>(a), In<T>(b), static_cast<ComputeType<T>>(alpha),
+        Out<T>(out));
     return LaunchStatus("scaled addition");
   });
 }
