@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "async/future.h"
 #include "async/join.h"
 #include "async/status_macros.h"
+#include "ps/row_values.h"
 #include "ps/storage/key_hash.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table.h"
@@ -34,6 +34,8 @@ constexpr int64_t kWidthUnit = 16;
 // Elements of a request, 16 MiB, and number of requests at the same time.
 constexpr int64_t kPieceElements = int64_t{4} << 20;
 constexpr size_t kPiecesUnderWay = 64;
+// Elements of a tensor that is sent in a part of its own.
+constexpr int64_t kMinPartElements = 1024;
 
 int64_t CeilDiv(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
@@ -81,9 +83,11 @@ class DenseTable::State {
     }
     return keys;
   }
-  // The part of a tensor of all chunks.
-  static Tensor Part(const Tensor& all, Piece piece) {
-    return *all.Narrow(0, piece.first, piece.count);
+  // The part of the values of all chunks.
+  RowValues Part(const RowValues& all, Piece piece) const {
+    const int64_t width = table.spec().width;
+    return RowValues::FromParts(
+        all.Slice(piece.first * width, piece.count * width));
   }
   Tensor NewChunks() const {
     return Tensor::Empty({chunks, table.spec().width});
@@ -97,10 +101,11 @@ class DenseTable::State {
   template <class PullPiece>
   async::Future<std::vector<Tensor>> Collect(const PullPiece& pull) const;
 
-  // Copies `tensors` to chunks. `name` is what they are in errors; with
+  // The elements of all chunks, in the memory of `values`, except that those of
+  // small tensors are copied. `name` is what they are in errors; with
   // `optional`, undefined ones are zero.
-  absl::StatusOr<Tensor> Pack(const std::vector<Tensor>& values,
-                              const char* name, bool optional) const;
+  absl::StatusOr<RowValues> Join(const std::vector<Tensor>& values,
+                                 const char* name, bool optional) const;
   // The tensors in `all`, the chunks.
   std::vector<Tensor> Unpack(const Tensor& all) const;
 
@@ -146,7 +151,8 @@ async::Future<std::vector<Tensor>> DenseTable::State::Collect(
   const Tensor all = NewChunks();
   return ForEachPiece([all, pull](Piece piece) {
            return pull(piece).Then(
-               [to = Part(all, piece)](const absl::StatusOr<Tensor>& rows) {
+               [to = *all.Narrow(0, piece.first, piece.count)](
+                   const absl::StatusOr<Tensor>& rows) {
                  if (!rows.ok()) return rows.status();
                  return Tensor(to).CopyFrom(*rows);
                });
@@ -158,7 +164,7 @@ async::Future<std::vector<Tensor>> DenseTable::State::Collect(
       });
 }
 
-absl::StatusOr<Tensor> DenseTable::State::Pack(
+absl::StatusOr<RowValues> DenseTable::State::Join(
     const std::vector<Tensor>& values, const char* name, bool optional) const {
   const std::vector<DenseTensor>& tensors = table.spec().tensors;
   if (values.size() != tensors.size()) {
@@ -166,24 +172,38 @@ absl::StatusOr<Tensor> DenseTable::State::Pack(
         absl::StrCat("table \"", table.spec().name, "\" has ", tensors.size(),
                      " tensors; these are ", values.size(), " ", name));
   }
-  Tensor all = NewChunks();
-  float* next = all.data<float>();
-  float* const end = next + all.num_elements();
+  std::vector<Tensor> parts;
+  // Small ones, one after the other.
+  std::vector<float> small;
+  const auto end_small = [&] {
+    if (small.empty()) return;
+    parts.push_back(
+        Tensor::FromVector(small, {static_cast<int64_t>(small.size())}));
+    small.clear();
+  };
   for (size_t i = 0; i < values.size(); ++i) {
-    const auto count = static_cast<size_t>(tensors[i].shape.num_elements());
-    if (!values[i].defined() && optional) {
-      next = std::fill_n(next, count, 0.0f);
+    const int64_t count = tensors[i].shape.num_elements();
+    if (values[i].defined() || !optional) {
+      RETURN_IF_ERROR(CheckRows(
+          values[i], tensors[i].shape,
+          absl::StrCat("the ", name, " of \"", tensors[i].name, "\"")));
+    }
+    if (count >= kMinPartElements) {
+      end_small();
+      parts.push_back(values[i].defined() ? values[i] : Tensor::Zeros({count}));
       continue;
     }
-    RETURN_IF_ERROR(
-        CheckRows(values[i], tensors[i].shape,
-                  absl::StrCat("the ", name, " of \"", tensors[i].name, "\"")));
+    const size_t at = small.size();
+    small.resize(at + static_cast<size_t>(count));
+    if (!values[i].defined()) continue;
     ASSIGN_OR_RETURN(const Tensor dense, values[i].Detach().Contiguous());
-    std::memcpy(next, dense.data<float>(), count * sizeof(float));
-    next += count;
+    std::copy_n(dense.data<float>(), count, small.data() + at);
   }
-  std::fill(next, end, 0.0f);
-  return all;
+  // Of the last chunk.
+  const int64_t width = table.spec().width;
+  small.resize(small.size() + static_cast<size_t>(chunks * width - elements));
+  end_small();
+  return RowValues::FromParts(std::move(parts)).Checked({chunks, width}, name);
 }
 
 std::vector<Tensor> DenseTable::State::Unpack(const Tensor& all) const {
@@ -260,38 +280,38 @@ async::Future<std::vector<Tensor>> DenseTable::Pull() const {
 
 async::Future<void> DenseTable::Push(const std::vector<Tensor>& gradients,
                                      const PushOptions& options) const {
-  absl::StatusOr<Tensor> all =
-      state_->Pack(gradients, "gradients", /*optional=*/true);
+  absl::StatusOr<RowValues> all =
+      state_->Join(gradients, "gradients", /*optional=*/true);
   if (!all.ok()) return async::MakeReadyFuture<void>(all.status());
   return state_->ForEachPiece(
       [state = state_, all = *std::move(all), options](State::Piece piece) {
-        return state->table.Push(state->Keys(piece), State::Part(all, piece),
+        return state->table.Push(state->Keys(piece), state->Part(all, piece),
                                  options);
       });
 }
 
 async::Future<std::vector<Tensor>> DenseTable::PushPull(
     const std::vector<Tensor>& gradients, const PushOptions& options) const {
-  absl::StatusOr<Tensor> all =
-      state_->Pack(gradients, "gradients", /*optional=*/true);
+  absl::StatusOr<RowValues> all =
+      state_->Join(gradients, "gradients", /*optional=*/true);
   if (!all.ok()) {
     return async::MakeReadyFuture<std::vector<Tensor>>(all.status());
   }
   return state_->Collect(
       [state = state_, all = *std::move(all), options](State::Piece piece) {
         return state->table.PushPull(state->Keys(piece),
-                                     State::Part(all, piece), options);
+                                     state->Part(all, piece), options);
       });
 }
 
 async::Future<void> DenseTable::Assign(const std::vector<Tensor>& weights,
                                        const AssignOptions& options) const {
-  absl::StatusOr<Tensor> all =
-      state_->Pack(weights, "weights", /*optional=*/false);
+  absl::StatusOr<RowValues> all =
+      state_->Join(weights, "weights", /*optional=*/false);
   if (!all.ok()) return async::MakeReadyFuture<void>(all.status());
   return state_->ForEachPiece(
       [state = state_, all = *std::move(all), options](State::Piece piece) {
-        return state->table.Assign(state->Keys(piece), State::Part(all, piece),
+        return state->table.Assign(state->Keys(piece), state->Part(all, piece),
                                    options);
       });
 }

@@ -89,7 +89,7 @@ class DenseTable {
   async::Future<std::vector<Tensor>> Pull() const;
 
   // Updates the tensors by the table's rule. An undefined gradient is zero.
-  // Gradients are copied.
+  // Gradients are not changed until the future completes; they may be dropped.
   async::Future<void> Push(const std::vector<Tensor>& gradients,
                            const PushOptions& options = {}) const;
 
@@ -98,7 +98,8 @@ class DenseTable {
       const std::vector<Tensor>& gradients,
       const PushOptions& options = {}) const;
 
-  // Sets the tensors; the state of the rule begins anew. With keep_existing,
+  // Sets the tensors, which are not changed until the future completes; the
+  // state of the rule begins anew. With keep_existing,
   // chunks that were assigned or pushed before stay as they are: any number of
   // workers may assign initial weights, of which each chunk takes the first.
   async::Future<void> Assign(const std::vector<Tensor>& weights,

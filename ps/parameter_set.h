@@ -116,8 +116,8 @@ class ParameterSet {
   // zero. After an error the module is as before, and parts of the parameters
   // may have been updated on the servers.
   absl::Status Step(const PushOptions& options = {});
-  // Gradients are copied before it returns, so that they can be dropped
-  // meanwhile, for example to load the next batch.
+  // Gradients can be dropped meanwhile, for example to load the next batch, but
+  // not changed.
   async::Future<void> StepAsync(const PushOptions& options = {});
 
   // Writes the parameters on the servers and the module's buffers to a file, as

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "ps/row_encoding.h"
+#include "ps/row_values.h"
 #include "ps/storage/table_spec.h"
 #include "tensor/tensor.h"
 
@@ -151,11 +152,12 @@ class Table {
   // it before waiting.
   //
   //   keys       i64, any shape.
-  //   gradients  f32[keys..., width]. Not changed until the future completes.
+  //   gradients  f32[keys..., width], in one tensor or in parts. Not changed
+  //              until the future completes.
   //
   // kInvalidArgument: dtypes or shapes are wrong. After any other error some
   // rows may have been updated, and others not.
-  async::Future<void> Push(const Tensor& keys, const Tensor& gradients,
+  async::Future<void> Push(const Tensor& keys, const RowValues& gradients,
                            const PushOptions& options = {}) const;
 
   // Updates rows as Push does, and returns them after the update, in the same
@@ -164,7 +166,7 @@ class Table {
   //   keys       i64, any shape.
   //   gradients  f32[keys..., width].
   //   result     f32[keys..., width].
-  async::Future<Tensor> PushPull(const Tensor& keys, const Tensor& gradients,
+  async::Future<Tensor> PushPull(const Tensor& keys, const RowValues& gradients,
                                  const PushOptions& options = {}) const;
 
   // Makes the rows of `keys` new rows with these weights, for example initial
@@ -175,7 +177,7 @@ class Table {
   //   weights  f32[keys..., width]. Not changed until the future completes.
   //
   // kInvalidArgument: dtypes or shapes are wrong, or a key is repeated.
-  async::Future<void> Assign(const Tensor& keys, const Tensor& weights,
+  async::Future<void> Assign(const Tensor& keys, const RowValues& weights,
                              const AssignOptions& options = {}) const;
 
   // Returns the sums of rows, which the servers add: a bag of keys costs one

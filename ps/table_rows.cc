@@ -20,6 +20,7 @@
 #include "ps/route/join_parts.h"
 #include "ps/route/table_location.h"
 #include "ps/row_encoding.h"
+#include "ps/row_values.h"
 #include "ps/service_methods.h"
 #include "ps/storage/worker_clocks.h"
 #include "ps/table.h"
@@ -49,6 +50,20 @@ async::Future<Tensor> PullFrom(TableClient& client, const std::string& server,
         RETURN_IF_ERROR(reply);
         return RowsOfReply(std::move(reply->tensors), shape);
       });
+}
+
+// Returns the tensors of a message for the rows of `shape`, [n, width], from
+// row `begin` on.
+std::vector<Tensor> EncodeValues(const RowValues& rows, int64_t begin,
+                                 const tensor::Shape& shape,
+                                 RowEncoding encoding) {
+  const int64_t first = begin * shape[1];
+  const int64_t count = shape.num_elements();
+  if (encoding == RowEncoding::kF32) {
+    std::vector<Tensor> parts = rows.Slice(first, count);
+    if (parts.size() > 1) return parts;
+  }
+  return EncodeRows(*rows.Join(first, count).View(shape), encoding);
 }
 
 }  // namespace
@@ -115,14 +130,14 @@ async::Future<Tensor> Table::State::SendPull(
 }
 
 absl::StatusOr<Table::State::SentPush> Table::State::SendPush(
-    const Tensor& keys, const Tensor& values, v1::PushRequest request,
+    const Tensor& keys, const RowValues& values, v1::PushRequest request,
     RowEncoding encoding) const {
   const bool assigns = request.kind() != v1::UPDATE;
   RETURN_IF_ERROR(CheckKeys(keys));
-  RETURN_IF_ERROR(CheckRows(values, RowsShape(keys, spec().width),
-                            assigns ? "weights" : "gradients"));
+  ASSIGN_OR_RETURN(RowValues rows,
+                   values.Checked(RowsShape(keys, spec().width),
+                                  assigns ? "weights" : "gradients"));
   ASSIGN_OR_RETURN(const Tensor dense_keys, keys.Contiguous());
-  ASSIGN_OR_RETURN(const Tensor dense, values.Contiguous());
   auto ordered = std::make_shared<const OrderedKeys>(Numbers(dense_keys));
   if (assigns &&
       ordered->keys().size() != static_cast<size_t>(keys.num_elements())) {
@@ -130,12 +145,11 @@ absl::StatusOr<Table::State::SentPush> Table::State::SendPush(
         "table \"", spec().name, "\": a key is repeated among the ",
         keys.num_elements(), " to which weights are assigned"));
   }
-  Tensor rows;
-  if (ordered->in_order()) {
-    ASSIGN_OR_RETURN(rows, dense.Detach().Reshape(
-                               {dense_keys.num_elements(), spec().width}));
-  } else {
-    rows = CombineGradients(*ordered, dense, spec().width);
+  if (!ordered->in_order()) {
+    const Tensor all = rows.Join(0, rows.num_elements());
+    const Tensor combined = CombineGradients(*ordered, all, spec().width);
+    ASSIGN_OR_RETURN(
+        rows, RowValues(combined).Checked(combined.shape(), "gradients"));
   }
   SentPush sent{ordered, {}};
   const TableLocation::Placement placement = this->placement();
@@ -158,21 +172,21 @@ absl::StatusOr<Table::State::SentPush> Table::State::SendPush(
 }
 
 async::Future<std::vector<Tensor>> Table::State::SendPushParts(
-    const OrderedKeys& ordered, const Tensor& rows, RowEncoding encoding,
+    const OrderedKeys& ordered, const RowValues& rows, RowEncoding encoding,
     const v1::PushRequest& request, const TablePlacement& placement,
     const rpc::MethodCallOptions& options) const {
   std::vector<async::Future<Tensor>> replies;
   for (const Part& part : Split(placement, ordered)) {
-    const Tensor part_rows =
-        *rows.Narrow(0, static_cast<int64_t>(part.begin),
-                     static_cast<int64_t>(part.end - part.begin));
-    std::vector<Tensor> tensors = EncodeRows(part_rows, encoding);
+    const tensor::Shape shape(
+        {static_cast<int64_t>(part.end - part.begin), spec().width});
+    std::vector<Tensor> tensors =
+        EncodeValues(rows, static_cast<int64_t>(part.begin), shape, encoding);
     tensors.insert(tensors.begin(), KeysOf(ordered, part.begin, part.end));
     replies.push_back(
         client()
             .Call(*part.server, kPushMethod, request, std::move(tensors),
                   options)
-            .Then([shape = part_rows.shape(), pull = request.pull()](
+            .Then([shape, pull = request.pull()](
                       absl::StatusOr<rpc::Message<v1::PushReply>> reply)
                       -> absl::StatusOr<Tensor> {
               RETURN_IF_ERROR(reply);
@@ -183,7 +197,7 @@ async::Future<std::vector<Tensor>> Table::State::SendPushParts(
   return JoinParts(std::move(replies));
 }
 
-async::Future<void> Table::Push(const Tensor& keys, const Tensor& gradients,
+async::Future<void> Table::Push(const Tensor& keys, const RowValues& gradients,
                                 const PushOptions& options) const {
   absl::StatusOr<State::SentPush> sent = state_->SendPush(
       keys, gradients, state_->NewPush<v1::PushRequest>(options),
@@ -193,7 +207,7 @@ async::Future<void> Table::Push(const Tensor& keys, const Tensor& gradients,
 }
 
 async::Future<Tensor> Table::PushPull(const Tensor& keys,
-                                      const Tensor& gradients,
+                                      const RowValues& gradients,
                                       const PushOptions& options) const {
   auto request = state_->NewPush<v1::PushRequest>(options);
   request.set_pull(true);
@@ -220,7 +234,7 @@ async::Future<Tensor> Table::PushPull(const Tensor& keys,
                          state_->EndPush(sent->time, std::move(pulled)));
 }
 
-async::Future<void> Table::Assign(const Tensor& keys, const Tensor& weights,
+async::Future<void> Table::Assign(const Tensor& keys, const RowValues& weights,
                                   const AssignOptions& options) const {
   auto request = state_->NewPush<v1::PushRequest>({});
   request.set_kind(options.keep_existing ? v1::ASSIGN_MISSING : v1::ASSIGN);

@@ -20,6 +20,7 @@
 #include "ps/route/join_parts.h"
 #include "ps/route/table_location.h"
 #include "ps/row_encoding.h"
+#include "ps/row_values.h"
 #include "ps/storage/table_spec.h"
 #include "ps/storage/worker_clocks.h"
 #include "ps/table.h"
@@ -137,7 +138,7 @@ class Table::State : public std::enable_shared_from_this<State> {
   // the time of the request, except that assignments have none.
   // kInvalidArgument as Table::Push and Assign; errors of
   // ClientClock::BeginPush.
-  absl::StatusOr<SentPush> SendPush(const Tensor& keys, const Tensor& values,
+  absl::StatusOr<SentPush> SendPush(const Tensor& keys, const RowValues& values,
                                     v1::PushRequest request,
                                     RowEncoding encoding) const;
 
@@ -214,7 +215,7 @@ class Table::State : public std::enable_shared_from_this<State> {
  private:
   // Sends `rows` of the ordered keys to the servers of `placement`.
   async::Future<std::vector<Tensor>> SendPushParts(
-      const OrderedKeys& ordered, const Tensor& rows, RowEncoding encoding,
+      const OrderedKeys& ordered, const RowValues& rows, RowEncoding encoding,
       const v1::PushRequest& request, const TablePlacement& placement,
       const rpc::MethodCallOptions& options) const;
 

@@ -41,10 +41,9 @@ class GradientReader {
       RETURN_IF_ERROR(ReadNonZero(begin * width_));
       return wide_.data();
     }
-    switch (rows_.values->dtype()) {
+    switch (rows_.values[0].dtype()) {
       case tensor::DType::kF32:
-        RETURN_IF_ERROR(
-            ReadPart(*rows_.values, begin * width_, std::span(wide_)));
+        RETURN_IF_ERROR(ReadParts(begin * width_));
         break;
       case tensor::DType::kU8:
         RETURN_IF_ERROR(ReadI8(begin, end));
@@ -69,11 +68,27 @@ class GradientReader {
     return tensor.ReadInto(begin * sizeof(T), std::as_writable_bytes(to));
   }
 
+  absl::Status ReadParts(size_t begin) {
+    std::span<float> to(wide_);
+    for (const rpc::LazyTensor& part : rows_.values) {
+      const size_t size = part.bytes() / sizeof(float);
+      if (begin < size) {
+        const size_t here = std::min(to.size(), size - begin);
+        RETURN_IF_ERROR(ReadPart(part, begin, to.first(here)));
+        to = to.subspan(here);
+        begin += here;
+      }
+      if (to.empty()) break;
+      begin -= size;
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status ReadHalf(size_t begin) {
     narrow_.resize(wide_.size());
-    RETURN_IF_ERROR(ReadPart(*rows_.values, begin, std::span(narrow_)));
+    RETURN_IF_ERROR(ReadPart(rows_.values[0], begin, std::span(narrow_)));
     const auto count = static_cast<int64_t>(narrow_.size());
-    if (rows_.values->dtype() == tensor::DType::kF16) {
+    if (rows_.values[0].dtype() == tensor::DType::kF16) {
       tensor::HalfToFloat(reinterpret_cast<const tensor::Half*>(narrow_.data()),
                           wide_.data(), count);
     } else {
@@ -87,7 +102,8 @@ class GradientReader {
   absl::Status ReadI8(size_t begin, size_t end) {
     codes_.resize(wide_.size());
     scales_.resize(end - begin);
-    RETURN_IF_ERROR(ReadPart(*rows_.values, begin * width_, std::span(codes_)));
+    RETURN_IF_ERROR(
+        ReadPart(rows_.values[0], begin * width_, std::span(codes_)));
     RETURN_IF_ERROR(ReadPart(*rows_.scales, begin, std::span(scales_)));
     DecodeI8(codes_.data(), scales_.data(), end - begin, width_, wide_.data());
     return absl::OkStatus();
@@ -101,7 +117,7 @@ class GradientReader {
     const auto last = std::lower_bound(
         first, positions_->end(), static_cast<int64_t>(begin + wide_.size()));
     non_zero_.resize(static_cast<size_t>(last - first));
-    RETURN_IF_ERROR(ReadPart(*rows_.values,
+    RETURN_IF_ERROR(ReadPart(rows_.values[0],
                              static_cast<size_t>(first - positions_->begin()),
                              std::span(non_zero_)));
     std::fill(wide_.begin(), wide_.end(), 0.0f);

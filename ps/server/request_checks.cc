@@ -1,5 +1,6 @@
 #include "ps/server/request_checks.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,20 @@ namespace hawser::ps {
 namespace {
 
 constexpr uint64_t kMaxSequence = uint64_t{1} << 62;
+// In errors.
+constexpr size_t kMaxNamedTensors = 4;
+
+// Whether these are f32[m_i] with so many elements in all.
+bool AreParts(std::span<const rpc::LazyTensor> tensors, int64_t num_elements) {
+  for (const rpc::LazyTensor& tensor : tensors) {
+    if (tensor.dtype() != tensor::DType::kF32 || tensor.shape().rank() != 1) {
+      return false;
+    }
+    num_elements -= tensor.shape()[0];
+    if (num_elements < 0) return false;
+  }
+  return num_elements == 0;
+}
 
 }  // namespace
 
@@ -37,10 +52,12 @@ std::string ErrorPrefix(const SparseTable& table) {
 absl::Status CheckTensors(const SparseTable& table, const rpc::MethodCall& call,
                           size_t least, size_t most) {
   if (call.tensors.size() < least || call.tensors.size() > most) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        ErrorPrefix(table), "the request has ", call.tensors.size(),
-        " tensors; it needs ", least,
-        most > least ? absl::StrCat(" to ", most) : std::string()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(ErrorPrefix(table), "the request has ",
+                     call.tensors.size(), " tensors; it needs ", least,
+                     most == kAnyNumber ? std::string(" or more")
+                     : most > least     ? absl::StrCat(" to ", most)
+                                        : std::string()));
   }
   const rpc::LazyTensor& keys = call.tensors[0];
   if (keys.dtype() != tensor::DType::kI64 || keys.shape().rank() != 1) {
@@ -54,42 +71,47 @@ absl::Status CheckTensors(const SparseTable& table, const rpc::MethodCall& call,
 absl::StatusOr<EncodedRows> CheckRows(const SparseTable& table,
                                       const rpc::MethodCall& call, size_t first,
                                       int64_t num_rows) {
-  const rpc::LazyTensor& values = call.tensors[first];
-  const tensor::DType dtype = values.dtype();
+  const std::span<const rpc::LazyTensor> tensors =
+      std::span(call.tensors).subspan(first);
+  const tensor::DType dtype = tensors[0].dtype();
   const tensor::Shape expected({num_rows, table.spec().width});
   const bool has_scales = dtype == tensor::DType::kU8;
   if ((dtype == tensor::DType::kF32 || dtype == tensor::DType::kF16 ||
        dtype == tensor::DType::kBF16 || has_scales) &&
-      values.shape() == expected &&
-      call.tensors.size() == first + (has_scales ? 2 : 1)) {
-    if (!has_scales) return EncodedRows{.values = &values};
-    const rpc::LazyTensor& scales = call.tensors[first + 1];
-    if (scales.dtype() == tensor::DType::kF32 &&
-        scales.shape() == tensor::Shape({num_rows})) {
-      return EncodedRows{.values = &values, .scales = &scales};
+      tensors[0].shape() == expected &&
+      tensors.size() == (has_scales ? 2 : 1)) {
+    if (!has_scales) return EncodedRows{.values = tensors};
+    if (tensors[1].dtype() == tensor::DType::kF32 &&
+        tensors[1].shape() == tensor::Shape({num_rows})) {
+      return EncodedRows{.values = tensors.first(1), .scales = &tensors[1]};
     }
   }
-  if (dtype == tensor::DType::kF32 && values.shape().rank() == 1 &&
-      values.shape()[0] <= expected.num_elements() &&
-      call.tensors.size() == first + 2) {
-    const rpc::LazyTensor& positions = call.tensors[first + 1];
-    if (positions.dtype() == tensor::DType::kI64 &&
-        positions.shape() == values.shape()) {
-      return EncodedRows{
-          .values = &values, .positions = &positions, .num_rows = num_rows};
-    }
+  if (dtype == tensor::DType::kF32 && tensors[0].shape().rank() == 1 &&
+      tensors[0].shape()[0] <= expected.num_elements() && tensors.size() == 2 &&
+      tensors[1].dtype() == tensor::DType::kI64 &&
+      tensors[1].shape() == tensors[0].shape()) {
+    return EncodedRows{.values = tensors.first(1),
+                       .positions = &tensors[1],
+                       .num_rows = num_rows};
+  }
+  if (tensors.size() > 1 && AreParts(tensors, expected.num_elements())) {
+    return EncodedRows{.values = tensors};
   }
   std::string sent;
-  for (size_t i = first; i < call.tensors.size(); ++i) {
-    absl::StrAppend(&sent, i > first ? " and " : "",
-                    std::string(tensor::DTypeName(call.tensors[i].dtype())),
-                    call.tensors[i].shape().ToString());
+  for (size_t i = 0; i < std::min(tensors.size(), kMaxNamedTensors); ++i) {
+    absl::StrAppend(&sent, i > 0 ? " and " : "",
+                    std::string(tensor::DTypeName(tensors[i].dtype())),
+                    tensors[i].shape().ToString());
+  }
+  if (tensors.size() > kMaxNamedTensors) {
+    absl::StrAppend(&sent, " and ", tensors.size() - kMaxNamedTensors, " more");
   }
   return absl::InvalidArgumentError(
       absl::StrCat(ErrorPrefix(table), "gradients must be f32, f16 or bf16 ",
                    expected.ToString(), ", or u8 of this shape with scales f32",
                    tensor::Shape({num_rows}).ToString(),
-                   ", or f32[k] with positions i64[k], not ", sent));
+                   ", or f32[k] with positions i64[k], or parts f32[m] of ",
+                   expected.num_elements(), " elements in all, not ", sent));
 }
 
 absl::StatusOr<RowEncoding> CheckEncoding(const SparseTable& table,

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,13 +26,16 @@ namespace hawser::ps {
 // The beginning of an error text.
 std::string ErrorPrefix(const SparseTable& table);
 
+// A request with any number of tensors.
+inline constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
 // kInvalidArgument: the request has less than `least` or more than `most`
 // tensors, or the first one is not i64[n].
 absl::Status CheckTensors(const SparseTable& table, const rpc::MethodCall& call,
                           size_t least, size_t most);
 // The gradients, or weights, of a push: the last tensors of a request.
 struct EncodedRows {
-  const rpc::LazyTensor* values = nullptr;
+  // More than one if they are f32 in parts.
+  std::span<const rpc::LazyTensor> values = {};
   // Of u8 values; otherwise null.
   const rpc::LazyTensor* scales = nullptr;
   // Of values that are not zero; otherwise null. Not read yet.
@@ -38,7 +43,8 @@ struct EncodedRows {
   int64_t num_rows = 0;
 };
 // Returns the tensors of `call` from number `first` on. kInvalidArgument: they
-// are not one or two of [num_rows, width] as EncodeRows makes them.
+// are neither one or two of [num_rows, width] as EncodeRows makes them, nor f32
+// in parts that have as many elements in all.
 absl::StatusOr<EncodedRows> CheckRows(const SparseTable& table,
                                       const rpc::MethodCall& call, size_t first,
                                       int64_t num_rows);

@@ -51,6 +51,12 @@ size_t BytesOf(const std::vector<tensor::Tensor>& tensors) {
   return bytes;
 }
 
+size_t BytesOf(std::span<const rpc::LazyTensor> tensors) {
+  size_t bytes = 0;
+  for (const rpc::LazyTensor& tensor : tensors) bytes += tensor.bytes();
+  return bytes;
+}
+
 // Reads the rows of a partition, for a caller that has pushed to them.
 absl::Status PullPart(const LoggedPush& push, const PartitionRange& range,
                       size_t width, float* rows) {
@@ -191,7 +197,7 @@ absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
     const v1::PushRequest& request) {
   logged.Observe(PushStage::kReceived);
   SparseTable& table = logged.table();
-  RETURN_IF_ERROR(CheckTensors(table, call, 2, 3));
+  RETURN_IF_ERROR(CheckTensors(table, call, 2, kAnyNumber));
   const int64_t num_keys = call.tensors[0].shape()[0];
   RETURN_IF_ERROR(CheckLimits(limits, table, call.tensors[0], num_keys));
   ASSIGN_OR_RETURN(const EncodedRows encoded,
@@ -223,7 +229,7 @@ absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
   if (!logged.is_logged() && push.worker_time.joined()) {
     logged.clocks()->PushApplied(push.id, push.worker_time);
   }
-  logged.statistics().CountPush(outcome, keys.size(), call.tensors[1].bytes());
+  logged.statistics().CountPush(outcome, keys.size(), BytesOf(encoded.values));
   rpc::Message<v1::PushReply> reply;
   if (request.pull()) {
     reply.tensors = EncodeRows(rows, encoding);
@@ -253,7 +259,7 @@ absl::StatusOr<DecodedPush> ReadPush(const SparseTable& table,
                                      const TableLimits& limits,
                                      const rpc::MethodCall& call,
                                      const v1::PushRequest& request) {
-  RETURN_IF_ERROR(CheckTensors(table, call, 2, 3));
+  RETURN_IF_ERROR(CheckTensors(table, call, 2, kAnyNumber));
   const int64_t count = call.tensors[0].shape()[0];
   RETURN_IF_ERROR(CheckLimits(limits, table, call.tensors[0], count));
   ASSIGN_OR_RETURN(const EncodedRows encoded, CheckRows(table, call, 1, count));

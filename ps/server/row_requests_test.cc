@@ -34,10 +34,8 @@ struct BadRequest {
   std::function<void(v1::PushRequest&, std::vector<Tensor>&)> change;
 };
 
-TEST_F(RowRequestsTest, BadPushesChangeNothing) {
-  const Table table =
-      Create({.name = "t", .width = 2, .rule = {"SGD", {{"lr", 1}}}});
-  // Keys of the first server.
+// Ordered keys of the first server.
+std::vector<int64_t> TwentyKeys() {
   std::vector<int64_t> keys;
   for (int64_t key : OrderedKeysBelow(100)) {
     if (SplitHash(HashKey(static_cast<uint64_t>(key)), 1024).part < 341) {
@@ -45,6 +43,13 @@ TEST_F(RowRequestsTest, BadPushesChangeNothing) {
     }
   }
   keys.resize(20);
+  return keys;
+}
+
+TEST_F(RowRequestsTest, BadPushesChangeNothing) {
+  const Table table =
+      Create({.name = "t", .width = 2, .rule = {"SGD", {{"lr", 1}}}});
+  const std::vector<int64_t> keys = TwentyKeys();
   const auto swapped = [&] {
     std::vector<int64_t> changed = keys;
     std::swap(changed[3], changed[4]);
@@ -75,9 +80,31 @@ TEST_F(RowRequestsTest, BadPushesChangeNothing) {
        [&](auto&, auto& t) { t[0] = Keys(OrderedKeysBelow(20)); }},
       {invalid,
        "gradients must be f32, f16 or bf16 [20, 2], or u8 of this shape with "
-       "scales f32[20], or f32[k] with positions i64[k], not f32[20, 3]",
+       "scales f32[20], or f32[k] with positions i64[k], or parts f32[m] of "
+       "40 elements in all, not f32[20, 3]",
        [](auto&, auto& t) {
          t[1] = Tensor::Ones({20, 3});
+       }},
+      {invalid, "not f32[30] and f32[9]",
+       [](auto&, auto& t) {
+         t[1] = Tensor::Ones({30});
+         t.push_back(Tensor::Ones({9}));
+       }},
+      {invalid, "not f32[30] and f32[10] and f32[1]",
+       [](auto&, auto& t) {
+         t[1] = Tensor::Ones({30});
+         t.push_back(Tensor::Ones({10}));
+         t.push_back(Tensor::Ones({1}));
+       }},
+      {invalid, "not f32[30] and f32[5, 2]",
+       [](auto&, auto& t) {
+         t[1] = Tensor::Ones({30});
+         t.push_back(Tensor::Ones({5, 2}));
+       }},
+      {invalid, "not f32[38] and f32[1] and f32[1] and f32[1] and 2 more",
+       [](auto&, auto& t) {
+         t[1] = Tensor::Ones({38});
+         t.resize(7, Tensor::Ones({1}));
        }},
       {invalid, "not f64[20, 2]",
        [](auto&, auto& t) { t[1] = *t[1].To(DType::kF64); }},
@@ -113,7 +140,7 @@ TEST_F(RowRequestsTest, BadPushesChangeNothing) {
   const v1::ListTablesReply list = List();
   EXPECT_THAT(list.refused(),
               testing::UnorderedElementsAre(Pair("NOT_FOUND", 1),
-                                            Pair("INVALID_ARGUMENT", 9),
+                                            Pair("INVALID_ARGUMENT", 13),
                                             Pair("FAILED_PRECONDITION", 1),
                                             Pair("RESOURCE_EXHAUSTED", 1)));
   ASSERT_EQ(list.tables_size(), 1);
@@ -126,6 +153,33 @@ TEST_F(RowRequestsTest, BadPushesChangeNothing) {
   EXPECT_EQ(counts.keys_pulled(), 20);
   EXPECT_EQ(counts.bytes_pulled(), 20 * 2 * 4);
   EXPECT_EQ(job_.agent(1).DebugInfo()["ps.pushes_repeated"], "1");
+}
+
+TEST_F(RowRequestsTest, GradientsInPartsAreThoseOfTheRows) {
+  const Table table =
+      Create({.name = "t", .width = 3, .rule = {"SGD", {{"lr", 1}}}});
+  const std::vector<int64_t> keys = TwentyKeys();
+  constexpr int64_t kCount = 3 * 20;
+  std::vector<float> expected;
+  for (int64_t i = 0; i < kCount; ++i) {
+    expected.push_back(static_cast<float>(-i));
+  }
+  v1::PushRequest request;
+  request.set_table("t");
+  request.set_sequence(1);
+  std::vector<Tensor> tensors = {Keys(keys)};
+  int64_t next = 0;
+  for (const int64_t size :
+       {int64_t{1}, int64_t{0}, int64_t{40}, kCount - 41}) {
+    Tensor part = Tensor::Empty({size});
+    for (int64_t i = 0; i < size; ++i) {
+      part.data<float>()[i] = static_cast<float>(next++);
+    }
+    tensors.push_back(part);
+  }
+  EXPECT_THAT(Send(kPushMethod, request, tensors), IsOk());
+  EXPECT_EQ(Pull(table, keys), expected);
+  EXPECT_EQ(List().tables(0).counts().bytes_pushed(), kCount * 4);
 }
 
 TEST_F(RowRequestsTest, SixteenBitGradientsAreAccepted) {
