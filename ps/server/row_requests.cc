@@ -57,6 +57,14 @@ size_t BytesOf(std::span<const rpc::LazyTensor> tensors) {
   return bytes;
 }
 
+// Memory for rows: that of the reply if they are `final`, otherwise some that
+// the caller cannot change before they are encoded.
+absl::StatusOr<tensor::Tensor> NewRows(const rpc::MethodCall& call,
+                                       const tensor::Shape& shape, bool final) {
+  if (!final) return tensor::Tensor::TryEmpty(shape);
+  return call.NewReplyTensor(shape, tensor::DType::kF32);
+}
+
 // Reads the rows of a partition, for a caller that has pushed to them.
 absl::Status PullPart(const LoggedPush& push, const PartitionRange& range,
                       size_t width, float* rows) {
@@ -180,9 +188,10 @@ absl::StatusOr<rpc::Message<v1::PullReply>> PullRows(
   RETURN_IF_ERROR(CheckLimits(limits, table, call.tensors[0],
                               call.tensors[0].shape()[0], reader.width()));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> keys, ReadKeys(call.tensors[0]));
-  ASSIGN_OR_RETURN(tensor::Tensor rows,
-                   tensor::Tensor::TryEmpty(
-                       {static_cast<int64_t>(keys.size()), reader.width()}));
+  ASSIGN_OR_RETURN(
+      tensor::Tensor rows,
+      NewRows(call, {static_cast<int64_t>(keys.size()), reader.width()},
+              encoding == RowEncoding::kF32 && request.function().empty()));
   RETURN_IF_ERROR(reader.Read(
       keys, request.keep_missing() ? MissingRows::kKeep : MissingRows::kCreate,
       {rows.data<float>(), static_cast<size_t>(rows.num_elements())}));
@@ -212,8 +221,8 @@ absl::StatusOr<rpc::Message<v1::PushReply>> PushRows(
                    table.SplitOrdered(keys));
   tensor::Tensor rows;
   if (request.pull()) {
-    ASSIGN_OR_RETURN(rows,
-                     tensor::Tensor::TryEmpty({num_keys, table.spec().width}));
+    ASSIGN_OR_RETURN(rows, NewRows(call, {num_keys, table.spec().width},
+                                   encoding == RowEncoding::kF32));
   }
   const auto width = static_cast<size_t>(table.spec().width);
   LoggedPush push = {

@@ -22,8 +22,11 @@
 #include "rpc/functions/run_on.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/transport/cancellation.h"
+#include "rpc/transport/transport.h"
 #include "rpc/wire/lazy_tensor.h"
 #include "rpc/wire/wire_traits.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
 #include "tensor/tensor.h"
 
 namespace hawser::rpc {
@@ -50,7 +53,17 @@ struct MethodCall {
   // handler.
   std::vector<LazyTensor> tensors = {};
 
+  // For NewReplyTensor; null in tests. Valid until the handler returns.
+  IncomingCall* incoming = nullptr;
+
   bool cancelled() const { return cancellation->cancelled(); }
+
+  // Returns a tensor without content for the reply, if possible in memory that
+  // the caller reads without another copy: write it once, and do not trust what
+  // is in it afterwards, since the caller may change it. Call before the
+  // handler returns. kInvalidArgument, kResourceExhausted: as Tensor::TryEmpty.
+  absl::StatusOr<tensor::Tensor> NewReplyTensor(const tensor::Shape& shape,
+                                                tensor::DType dtype) const;
 };
 
 struct MethodOptions {

@@ -50,6 +50,9 @@ class LinkServer::Call final : public IncomingCall {
     return server_->caller_;
   }
   bool more_waiting() const override { return link_->more_waiting(); }
+  tensor::StoragePtr AllocateReply(size_t bytes) override {
+    return link_->AllocateReply(bytes);
+  }
   void Reply(absl::StatusOr<Payload> reply) override {
     HAWSER_CHECK(!replied_) << "replied twice";
     SendReply(std::move(reply));

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "rpc/transport/payload.h"
+#include "tensor/memory/storage.h"
 
 namespace hawser::rpc {
 
@@ -89,6 +90,9 @@ class MessageLink {
 
   // Whether received messages wait for a thread. May be called by their work.
   virtual bool more_waiting() = 0;
+
+  // As IncomingCall::AllocateReply.
+  virtual tensor::StoragePtr AllocateReply(size_t) { return nullptr; }
 
   // Frees the memory of the message sent for `call`, which the peer no longer
   // needs. A message that is still queued is not sent.

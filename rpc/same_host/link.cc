@@ -19,9 +19,9 @@ SameHostLink::SameHostLink(Parts parts, ipc::EventLoop* loop)
                                   : memory_->layout().to_server),
       in_(side_ == Side::kServer ? memory_->layout().to_server
                                  : memory_->layout().to_client),
+      heap_(std::make_shared<LinkHeap>(memory_, out_)),
       reader_(&in_.control, in_.bytes.data(), kRingBytes),
-      writer_(&out_.control, out_.bytes.data(), kRingBytes),
-      heap_(kHeapBegin, kHeapBytes) {}
+      writer_(&out_.control, out_.bytes.data(), kRingBytes) {}
 
 SameHostLink::~SameHostLink() {
   for (const auto& [call, region] : regions_) {

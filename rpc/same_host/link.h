@@ -25,13 +25,14 @@
 #include "ipc/byte_ring.h"
 #include "ipc/event_loop.h"
 #include "ipc/peer_process.h"
-#include "ipc/range_allocator.h"
 #include "net/per_peer_quota.h"
 #include "proto/same_host.pb.h"
 #include "rpc/link/message_link.h"
 #include "rpc/link/unread_replies.h"
+#include "rpc/same_host/link_heap.h"
 #include "rpc/same_host/link_memory.h"
 #include "rpc/transport/payload.h"
+#include "tensor/memory/storage.h"
 
 namespace hawser::rpc {
 
@@ -83,6 +84,7 @@ class SameHostLink final : public MessageLink,
   }
   absl::Status CheckRoom() override { return unread_.CheckRoom(); }
   bool more_waiting() override { return reader_.HasFrame(); }
+  tensor::StoragePtr AllocateReply(size_t bytes) override;
   void Forget(uint64_t call) override;
   void PollFor(uint64_t call, absl::Duration spin,
                absl::FunctionRef<bool()> stop) override;
@@ -174,6 +176,7 @@ class SameHostLink final : public MessageLink,
   ipc::EventLoop& loop_;
   LinkHalf& out_;
   LinkHalf& in_;
+  const std::shared_ptr<LinkHeap> heap_;
   std::shared_ptr<LinkHandler> handler_;
 
   std::atomic<bool> ended_{false};
@@ -190,7 +193,6 @@ class SameHostLink final : public MessageLink,
 
   async::Mutex mutex_;
   ipc::RingWriter writer_ ABSL_GUARDED_BY(mutex_);
-  ipc::RangeAllocator heap_ ABSL_GUARDED_BY(mutex_);
   v1::SameHostFrame outgoing_frame_ ABSL_GUARDED_BY(mutex_);
   std::string outgoing_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint32_t> free_slots_ ABSL_GUARDED_BY(mutex_);

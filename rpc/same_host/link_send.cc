@@ -74,6 +74,12 @@ void SameHostLink::Send(LinkMessage message) {
   if (signal) SignalPeer();
 }
 
+tensor::StoragePtr SameHostLink::AllocateReply(size_t bytes) {
+  return bytes > kMaxInlineChunk && bytes <= kMaxHeapChunk
+             ? heap_->AllocateStorage(bytes)
+             : nullptr;
+}
+
 void SameHostLink::SendWaiting() {
   bool signal = false;
   {
@@ -176,8 +182,13 @@ bool SameHostLink::PlaceChunksLocked(const Payload& payload, Region& region) {
       continue;
     }
     sent->set_size(chunk.size);
-    std::optional<size_t> offset;
-    if (chunk.size <= kMaxHeapChunk) offset = heap_.Allocate(chunk.size);
+    std::optional<size_t> offset = heap_->OffsetOf(chunk.data, chunk.size);
+    if (offset.has_value()) {
+      in_place = true;
+      sent->set_heap_offset(*offset);
+      continue;
+    }
+    if (chunk.size <= kMaxHeapChunk) offset = heap_->Allocate(chunk.size);
     if (offset.has_value()) {
       region.heap.push_back(
           {.chunk = i, .offset = *offset, .size = chunk.size});
@@ -193,7 +204,7 @@ bool SameHostLink::PlaceChunksLocked(const Payload& payload, Region& region) {
 void SameHostLink::CopyToHeapLocked(const Payload& payload,
                                     const Region& region) {
   for (const HeapRange& range : region.heap) {
-    std::memcpy(&out_.heap[range.offset], payload.chunks()[range.chunk].data,
+    std::memcpy(heap_->At(range.offset), payload.chunks()[range.chunk].data,
                 range.size);
   }
 }
@@ -276,7 +287,7 @@ void SameHostLink::RevokeLocked(const Region& region) {
 
 void SameHostLink::FreeHeapLocked(const Region& region) {
   for (const HeapRange& range : region.heap) {
-    heap_.Free(range.offset, range.size);
+    heap_->Free(range.offset, range.size);
   }
 }
 

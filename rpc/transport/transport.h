@@ -21,6 +21,7 @@
 #include "net/auth/identity.h"
 #include "rpc/transport/cancellation.h"
 #include "rpc/transport/payload.h"
+#include "tensor/memory/storage.h"
 
 namespace hawser::rpc {
 
@@ -42,6 +43,11 @@ class IncomingCall {
   virtual absl::StatusOr<std::optional<net::Identity>> caller() const = 0;
   // Whether more messages wait for the thread that the handler runs on.
   virtual bool more_waiting() const { return false; }
+
+  // Returns memory for a part of the reply, which the transport then sends
+  // without copying it; null if it has none for so many bytes. The caller may
+  // see what is written there at any time, and change it. Thread-safe.
+  virtual tensor::StoragePtr AllocateReply(size_t) { return nullptr; }
 
   // Sends the reply. Payloads of an error status are sent with it.
   virtual void Reply(absl::StatusOr<Payload> reply) = 0;

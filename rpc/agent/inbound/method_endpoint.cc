@@ -47,7 +47,8 @@ void MethodEndpoint::Run(const std::shared_ptr<InboundCall>& call,
   MethodCall info{.peer = call->source,
                   .deadline = call->incoming().deadline(),
                   .cancellation = call->incoming().cancellation(),
-                  .request_bytes = call->request_bytes};
+                  .request_bytes = call->request_bytes,
+                  .incoming = &call->incoming()};
   if (reads_tensors()) {
     absl::StatusOr<std::vector<LazyTensor>> lazy = LazyTensorsOf(
         std::make_shared<const IncomingMessage>(*std::move(call->message)),

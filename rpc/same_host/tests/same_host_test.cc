@@ -7,9 +7,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstring>
 #include <future>
 #include <memory>
 #include <semaphore>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,6 +28,8 @@
 #include "proto/same_host.pb.h"
 #include "rpc/same_host/tests/filesystem_footprint.h"
 #include "rpc/same_host/tests/same_host_test_fixture.h"
+#include "rpc/transport/payload.h"
+#include "tensor/memory/storage.h"
 
 namespace hawser::rpc {
 namespace {
@@ -368,6 +373,61 @@ TEST_F(SameHostTest, RepliesAreKeptUntilTheyAreRead) {
   ASSERT_THAT(reply, IsOk());
   EXPECT_EQ(memory.use_count(), 2);
   EXPECT_THAT(reply->Flatten(), IsOkAndHolds(*memory));
+}
+
+// Of the memory for replies, which is the heap.
+TEST_F(SameHostTest, RepliesInTheHeapAreSentInPlaceAndKeptUntilTheyAreRead) {
+  constexpr size_t kBytes = 100'000;
+  std::vector<async::Future<Payload>> replies;
+  std::vector<const void*> places;
+  for (int i = 0; i < 8; ++i) {
+    auto promise = std::make_shared<async::Promise<Payload>>();
+    replies.push_back(promise->future());
+    connection_->Call("/t.T/Hold", Payload("x"), async::kNever,
+                      [promise](absl::StatusOr<Payload> reply) {
+                        promise->Set(std::move(reply));
+                      });
+    auto call = TakeHeld();
+    EXPECT_EQ(call->AllocateReply(4096), nullptr) << "fits in a frame";
+    EXPECT_EQ(call->AllocateReply(size_t{512 << 10} + 1), nullptr);
+    tensor::StoragePtr memory = call->AllocateReply(kBytes);
+    ASSERT_NE(memory, nullptr);
+    places.push_back(memory->data());
+    std::memset(memory->data(), 'a' + i, kBytes);
+    Payload reply;
+    reply.Append(std::make_shared<tensor::StoragePtr>(memory), memory->data(),
+                 kBytes);
+    call->Reply(std::move(reply));
+    // What is written after the reply was sent shows that there is no copy.
+    static_cast<char*>(memory->data())[0] = 'z';
+  }
+  EXPECT_EQ(std::set<const void*>(places.begin(), places.end()).size(), 8u);
+  for (int i = 0; i < 8; ++i) {
+    std::string expected(kBytes, static_cast<char>('a' + i));
+    expected[0] = 'z';
+    const absl::StatusOr<Payload> reply =
+        replies[static_cast<size_t>(i)].Wait();
+    ASSERT_THAT(reply, IsOk());
+    EXPECT_THAT(reply->Flatten(), IsOkAndHolds(expected));
+  }
+  // Once they are read and dropped, their ranges are used again.
+  replies.clear();
+  std::set<const void*> used(places.begin(), places.end());
+  for (int i = 0; i < 100; ++i) {
+    auto future = Call("/t.T/Hold", "x");
+    auto call = TakeHeld();
+    const tensor::StoragePtr memory = call->AllocateReply(kBytes);
+    ASSERT_NE(memory, nullptr);
+    used.insert(memory->data());
+    std::memset(memory->data(), 'r', kBytes);
+    Payload reply;
+    reply.Append(std::make_shared<tensor::StoragePtr>(memory), memory->data(),
+                 kBytes);
+    call->Reply(std::move(reply));
+    EXPECT_THAT(std::move(future).Wait(),
+                IsOkAndHolds(std::string(kBytes, 'r')));
+  }
+  EXPECT_LT(used.size(), 20u);
 }
 
 TEST_F(SameHostTest, StoppingServerEndsItsCallsAndTheSocketTakesOver) {
