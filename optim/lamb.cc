@@ -143,6 +143,7 @@ struct VisitMove {
 };
 
 void LambUpdate(const LambOptions& options, std::span<const UpdateSpan> spans) {
+  const tensor::FlushDenormals flush;
   for (const UpdateSpan& span : spans) {
     SquaredNorms norms;
     VisitBlocks(span, VisitMoments{options, span, norms});

@@ -84,6 +84,7 @@ HWY_INLINE void UpdateRow(const RowWiseAdagradOptions& options,
 
 void RowWiseAdagradUpdate(const RowWiseAdagradOptions& options,
                           std::span<const UpdateSpan> spans) {
+  const tensor::FlushDenormals flush;
   for (const UpdateSpan& span : spans) {
     if (span.count == 0) continue;
     if (span.dtype == tensor::DType::kF64) {

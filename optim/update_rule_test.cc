@@ -102,6 +102,26 @@ TEST_P(EveryRuleTest, SixteenBitTypesAgreeWithF64ToTheirPrecision) {
   EXPECT_THAT(Train(1100, DType::kBF16), Pointwise(DoubleNear(3e-2), expected));
 }
 
+// They would slow each later step down.
+TEST_P(EveryRuleTest, StateHasNoDenormalNumbers) {
+  const std::unique_ptr<UpdateRule> rule = Rule(std::string(GetParam()));
+  Tensor parameter = Tensor::Ones({20});
+  ParameterState state;
+  for (int t = 0; t < 600; ++t) {
+    // Numbers whose squares, or a small part of which, are denormal.
+    const float gradient = t < 3 ? std::pow(10.0f, -36.0f + 8 * t) : 0;
+    ASSERT_THAT(rule->Apply(parameter, Tensor::Full({20}, gradient), state,
+                            DefaultStep(*rule)),
+                IsOk());
+    for (const auto& [name, slot] : state.slots) {
+      for (const float number : slot.ToVector<float>()) {
+        ASSERT_NE(std::fpclassify(number), FP_SUBNORMAL)
+            << name << " in step " << t << ": " << number;
+      }
+    }
+  }
+}
+
 TEST_P(EveryRuleTest, MaximizeEqualsTheStepForTheNegatedGradient) {
   RuleSpec spec = *ParseRuleSpec(GetParam());
   spec.Set("weight_decay", 0);

@@ -24,6 +24,7 @@
 #include "ps/top_k_gradients.h"
 #include "rpc/agent/agent.h"
 #include "tensor/dtype.h"
+#include "tensor/flush_denormals.h"
 #include "tensor/ops/elementwise.h"
 #include "tensor/tensor.h"
 
@@ -209,6 +210,7 @@ absl::StatusOr<Tensor> ParameterSet::AddMomentum(const Tensor& gradient,
     ASSIGN_OR_RETURN(velocity, tensor::MulScalar(velocity, momentum_));
     return velocity;
   }
+  const tensor::FlushDenormals flush;
   // In new memory: an earlier step that failed may still send the old one.
   // Rounds once, as the rule does.
   ASSIGN_OR_RETURN(velocity, tensor::AddScaled(gradient, velocity, momentum_));

@@ -21,6 +21,7 @@
 #include "hwy/highway.h"
 #include "optim/update_rule.h"
 #include "tensor/dtype.h"
+#include "tensor/flush_denormals.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hawser::optim {
@@ -178,6 +179,7 @@ struct RunKernel {
 
 template <size_t kSlots, template <class> class Kernel, class Options>
 void UpdateElements(const Options& options, std::span<const UpdateSpan> spans) {
+  const tensor::FlushDenormals flush;
   for (const UpdateSpan& span : spans) {
     VisitBlocks(span, RunKernel<kSlots, Kernel, Options>{options, span});
   }
