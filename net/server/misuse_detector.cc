@@ -23,6 +23,11 @@ struct Heaviest {
 
 }  // namespace
 
+int64_t MisuseDetector::BytesBeyond(int64_t messages, int64_t bytes) const {
+  const int64_t longest = std::max<int64_t>(limits_.max_message_bytes, 1);
+  return bytes / longest < messages ? 0 : bytes - messages * longest;
+}
+
 std::optional<MisuseDetector::Finding> MisuseDetector::CheckCalls(
     const ConnectionCalls& calls) const {
   if (calls.open_calls <= kSeenCalls * limits_.max_calls_per_connection) {
@@ -60,7 +65,8 @@ std::vector<MisuseDetector::Finding> MisuseDetector::Check(
         messages == 0
             ? past.unexplained + bytes
             : std::max<int64_t>(0, bytes - kBytesPerMessage * messages);
-    const int64_t unfinished = messages == 0 ? past.unfinished + bytes : bytes;
+    const int64_t unfinished =
+        messages == 0 ? past.unfinished + bytes : BytesBeyond(messages, bytes);
     now[calls.connection] = {use.bytes, calls.messages, unexplained,
                              unfinished};
     if (std::optional<Finding> finding = CheckCalls(calls)) {

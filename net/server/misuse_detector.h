@@ -97,9 +97,13 @@ class MisuseDetector {
     int64_t messages = 0;
     // Bytes since the last message that are not part of it.
     int64_t unexplained = 0;
-    // Bytes since the beginning of the interval with the last message.
+    // Bytes since the beginning of the interval with the last message, less the
+    // most that the messages of this interval can have.
     int64_t unfinished = 0;
   };
+
+  // Those of `bytes` that so many messages cannot have.
+  int64_t BytesBeyond(int64_t messages, int64_t bytes) const;
 
   const Limits limits_;
   size_t resident_bytes_ = 0;

@@ -79,10 +79,18 @@ TEST_F(MisuseDetectorTest, FramesThatBelongToNoMessageAreLimited) {
               IsEmpty());
   EXPECT_THAT(Check({Use("a", 1, 6, 220 * kMiB), Use("b", 1, 0, 150 * kMiB)}),
               IsEmpty());
-  EXPECT_THAT(Check({Use("a", 1, 6, 260 * kMiB), Use("b", 1, 0, 161 * kMiB)}),
+  EXPECT_THAT(Check({Use("a", 1, 6, 324 * kMiB), Use("b", 1, 0, 161 * kMiB)}),
               ElementsAre(Closes("b", "168820736 bytes")));
-  EXPECT_THAT(Check({Use("a", 1, 6, 261 * kMiB)}),
+  // 64 MiB of the 120 when its last message ended, and all later ones.
+  EXPECT_THAT(Check({Use("a", 1, 6, 325 * kMiB)}),
               ElementsAre(Closes("a", "168820736 bytes")));
+}
+
+// However many bytes arrive between two checks, which may be late.
+TEST_F(MisuseDetectorTest, AFastConnectionIsNotClosed) {
+  EXPECT_THAT(Check({Use("a", 9, 1, 1 * kMiB)}), IsEmpty());
+  EXPECT_THAT(Check({Use("a", 9, 501, 900 * kMiB)}), IsEmpty());
+  EXPECT_THAT(Check({Use("a", 9, 521, 2180 * kMiB)}), IsEmpty());
 }
 
 TEST_F(MisuseDetectorTest, EndOfAHeavyConnectionIsReported) {
