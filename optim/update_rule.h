@@ -68,7 +68,8 @@ enum class GradientKind {
 // Local training, the distributed optimizer and the parameter server use it.
 //
 // 16-bit parameters are updated with f32 arithmetic and have f32 state.
-// Denormal numbers count as zero (tensor/flush_denormals.h).
+// The rules of this folder take denormal numbers for zero
+// (tensor/flush_denormals.h).
 //
 // Immutable, hence thread-safe. Two updates of one parameter or one state must
 // not overlap. MakeUpdateRule creates a rule from its description.

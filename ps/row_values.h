@@ -29,14 +29,16 @@ class RowValues {
     return values;
   }
 
-  // These values for rows of `expected`, [keys..., width], each part
-  // contiguous and without history.
+  // These values for rows of `expected`, [keys..., width], as flat, contiguous
+  // parts without history, for the functions below. Call once.
   // kInvalidArgument: dtype, device, shape or number of elements are wrong; the
   // error calls them `name`.
   absl::StatusOr<RowValues> Checked(const tensor::Shape& expected,
                                     const std::string& name) const;
 
-  // Elements in all. Below, the values are those of Checked.
+  // --- Of the values that Checked returned.
+
+  // Elements in all.
   int64_t num_elements() const;
   // `count` elements from number `begin` on: f32[n_i].
   std::vector<Tensor> Slice(int64_t begin, int64_t count) const;

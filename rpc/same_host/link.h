@@ -121,7 +121,7 @@ class SameHostLink final : public MessageLink,
   // Memory that a sent message keeps alive for the peer.
   struct Region {
     uint32_t slot = 0;
-    // Empty if no chunk is read from it.
+    // Empty if no chunk is read from its memory, which may be in the heap.
     Payload payload = {};
     std::string chunk_list = {};
     absl::InlinedVector<HeapRange, 2> heap = {};
@@ -136,7 +136,7 @@ class SameHostLink final : public MessageLink,
   bool TrySendLargeLocked(LinkMessage& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds the chunks to the frame, and ranges of the heap for them to `region`.
-  // Returns whether the peer reads any from `payload`.
+  // Returns whether the peer reads any where `payload` has it.
   bool PlaceChunksLocked(const Payload& payload, Region& region)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CopyToHeapLocked(const Payload& payload, const Region& region)
