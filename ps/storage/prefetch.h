@@ -12,19 +12,24 @@ namespace hawser::ps {
 // Of a row that is used in order: the processor itself loads the rest.
 inline constexpr size_t kMaxPrefetchedBytes = 2048;
 
-// Loads the cache lines of `bytes` bytes, at least one, to the second-level
-// cache, which processors fill with more lines at a time than the first.
+// Loads a cache line to the second-level cache, which processors fill with more
+// lines at a time than the first.
 //
 // Always inlined: gcc 12 takes a function that only prefetches for one without
 // effect, and removes its calls.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void PrefetchLine(const void* memory) {
+  __builtin_prefetch(memory, 0, 2);
+}
+
+// The same for the cache lines of `bytes` bytes, at least one.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Prefetch(const void* memory,
                                                   size_t bytes) {
   const char* const begin = static_cast<const char*>(memory);
   for (size_t offset = 0; offset < bytes; offset += 64) {
-    __builtin_prefetch(begin + offset, 0, 2);
+    PrefetchLine(begin + offset);
   }
   // The last line, if `memory` is not aligned.
-  __builtin_prefetch(begin + bytes - 1, 0, 2);
+  PrefetchLine(begin + bytes - 1);
 }
 
 }  // namespace hawser::ps

@@ -18,6 +18,7 @@
 #include "ps/storage/disk/row_disk.h"
 #include "ps/storage/disk/row_tier.h"
 #include "ps/storage/key_batch.h"
+#include "ps/storage/memory/copy_rows.h"
 #include "ps/storage/prefetch.h"
 #include "ps/storage/push_window.h"
 #include "ps/storage/retention/retention_counts.h"
@@ -37,35 +38,9 @@
 namespace hawser::ps {
 namespace {
 
-// Copies `count` rows to their positions in `weights`. A size that the compiler
-// knows needs no call and no branches.
-template <size_t kBytes>
-void CopyRows(const std::byte* const* rows, const uint32_t* positions,
-              size_t count, std::byte* weights) {
-  for (size_t i = 0; i < count; ++i) {
-    std::memcpy(weights + positions[i] * kBytes, rows[i], kBytes);
-  }
-}
-
-using RowCopier = void (*)(const std::byte* const* rows,
-                           const uint32_t* positions, size_t count,
-                           std::byte* weights);
-
-// Returns null for other sizes.
-RowCopier FixedRowCopier(size_t bytes) {
-  switch (bytes) {
-    case 32:
-      return CopyRows<32>;
-    case 64:
-      return CopyRows<64>;
-    case 128:
-      return CopyRows<128>;
-    case 256:
-      return CopyRows<256>;
-    default:
-      return nullptr;
-  }
-}
+// Stores wait for lines of the reply that are not in the cache. The processor
+// loads them early enough by itself if a row is a line.
+constexpr size_t kMinPrefetchedCopy = 128;
 
 }  // namespace
 
@@ -127,14 +102,21 @@ void TablePartition::FindRows(const Access& access, Group& group) {
   const size_t row_bytes = std::min(access.row_bytes, kMaxPrefetchedBytes);
   const size_t gradient_bytes =
       std::min(format_->layout().width() * sizeof(float), kMaxPrefetchedBytes);
+  group.num_elsewhere = 0;
   for (size_t i = 0; i < group.size; ++i) {
-    group.rows[i] = access.changes
-                        ? rows_.FindToChange(group.keys[i], group.hashes[i])
-                        : rows_.Find(group.keys[i], group.hashes[i]);
+    group.rows[i] =
+        access.changes
+            ? rows_.FindAtHomeToChange(group.keys[i], group.hashes[i])
+            : rows_.FindAtHome(group.keys[i], group.hashes[i]);
     if (group.rows[i] != nullptr) {
       Prefetch(group.rows[i], row_bytes);
-    } else if (access.missing == MissingRows::kCreate) {
-      group.rows[i] = rows_.Create(group.keys[i], group.hashes[i]);
+    } else {
+      group.elsewhere[group.num_elsewhere++] = static_cast<uint8_t>(i);
+      rows_.PrefetchElsewhere(group.hashes[i]);
+    }
+    if (access.copies != nullptr) {
+      Prefetch(access.copies + group.positions[i] * access.row_bytes,
+               row_bytes);
     }
     if (access.gradients != nullptr) {
       Prefetch(
@@ -144,17 +126,43 @@ void TablePartition::FindRows(const Access& access, Group& group) {
   }
 }
 
+void TablePartition::FindElsewhere(const Access& access, Group& group) {
+  for (size_t e = 0; e < group.num_elsewhere; ++e) {
+    const size_t i = group.elsewhere[e];
+    const uint64_t key = group.keys[i];
+    const uint64_t hash = group.hashes[i];
+    group.rows[i] = access.changes ? rows_.FindElsewhereToChange(key, hash)
+                                   : rows_.FindElsewhere(key, hash);
+    if (group.rows[i] == nullptr && access.missing == MissingRows::kCreate) {
+      // This batch may have created it since FindRows.
+      group.rows[i] = rows_.FindToChange(key, hash);
+      if (group.rows[i] == nullptr) group.rows[i] = rows_.Create(key, hash);
+    } else if (group.rows[i] != nullptr) {
+      Prefetch(group.rows[i], std::min(access.row_bytes, kMaxPrefetchedBytes));
+    }
+  }
+}
+
 template <class Visit>
 void TablePartition::VisitRows(const KeyBatch& batch, const Access& access,
                                const Visit& visit) {
-  // Three groups are under way: while one is visited, the rows of the next and
-  // the buckets of the one after it are being loaded.
-  Group groups[3];
+  // Groups that each step is ahead of the next one: what it prefetches arrives
+  // meanwhile. Small groups, so that loads from memory and the copies of rows
+  // take turns quickly and overlap.
+  constexpr size_t kAhead = 2;
+  constexpr size_t kNumGroups = 3 * kAhead + 1;
+  Group groups[kNumGroups];
   const size_t count = (batch.count + kGroup - 1) / kGroup;
-  for (size_t step = 0; step < count + 2; ++step) {
-    if (step < count) Hash(batch, step * kGroup, groups[step % 3]);
-    if (step >= 1 && step <= count) FindRows(access, groups[(step - 1) % 3]);
-    if (step >= 2) visit(groups[(step - 2) % 3]);
+  for (size_t step = 0; step < count + 3 * kAhead; ++step) {
+    // Those before the first have wrapped around, and are large.
+    const auto before = [&](size_t ahead) -> Group* {
+      const size_t index = step - ahead;
+      return index < count ? &groups[index % kNumGroups] : nullptr;
+    };
+    if (Group* const group = before(0)) Hash(batch, step * kGroup, *group);
+    if (Group* const group = before(kAhead)) FindRows(access, *group);
+    if (Group* const group = before(2 * kAhead)) FindElsewhere(access, *group);
+    if (Group* const group = before(3 * kAhead)) visit(*group);
   }
 }
 
@@ -170,14 +178,17 @@ absl::Status TablePartition::Pull(const KeyBatch& batch, MissingRows missing,
   if (retention_ != nullptr) missing = MissingRows::kKeep;
   const RowCopier copy_fixed =
       layout.dtype() == tensor::DType::kF32 && missing == MissingRows::kCreate
-          ? FixedRowCopier(layout.weight_bytes())
+          ? RowCopierFor(layout.weight_bytes())
           : nullptr;
   const bool expire = format_->rows_expire();
   const int64_t now = expire ? time_->Now() : 0;
   const size_t row_bytes = expire ? layout.bytes() : layout.weight_bytes();
   const async::MutexLock lock(&mutex_);
   if (missing == MissingRows::kCreate) RETURN_IF_ERROR(Reserve(batch));
-  const Access access = {.missing = missing, .row_bytes = row_bytes};
+  Access access = {.missing = missing, .row_bytes = row_bytes};
+  if (copy_fixed != nullptr && row_bytes >= kMinPrefetchedCopy) {
+    access.copies = reinterpret_cast<const std::byte*>(rows);
+  }
   VisitRows(batch, access, [&](Group& group) {
     if (copy_fixed != nullptr) {
       copy_fixed(group.rows, group.positions, group.size,

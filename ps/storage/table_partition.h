@@ -198,9 +198,12 @@ class TablePartition {
 
  private:
   // Rows that one step of the pipeline finds.
-  static constexpr size_t kGroup = 64;
+  static constexpr size_t kGroup = 16;
   struct Group {
     size_t size = 0;
+    // Of those whose row FindAtHome has not found: their indices in the group.
+    size_t num_elsewhere = 0;
+    uint8_t elsewhere[kGroup];
     uint32_t positions[kGroup];
     uint64_t keys[kGroup];
     uint64_t hashes[kGroup];
@@ -217,6 +220,8 @@ class TablePartition {
     bool changes = false;
     // Gradients that are loaded as well; may be null.
     const float* gradients = nullptr;
+    // Where rows are copied to, loaded as well; may be null.
+    const std::byte* copies = nullptr;
   };
 
   // Of uses_format_ and retention_.
@@ -280,8 +285,12 @@ class TablePartition {
   // Fills the group with the keys from position `begin` on.
   void Hash(const KeyBatch& batch, size_t begin, Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Creates missing rows, for which there must be room.
+  // Finds most rows, and lists the others.
   void FindRows(const Access& access, Group& group)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Finds those that FindRows has listed. Creates missing rows, for which there
+  // must be room.
+  void FindElsewhere(const Access& access, Group& group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The following use rows of a group, under the lock of VisitRows.
 

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "async/check.h"
 #include "async/status_macros.h"
+#include "ps/storage/memory/key_bucket.h"
 #include "ps/storage/memory/memory_block.h"
 
 namespace hawser::ps {
@@ -38,7 +39,7 @@ absl::Status KeyMap::Reserve(size_t count) {
         "a partition of a table is full: use more servers");
   }
   ASSIGN_OR_RETURN(MemoryBlock memory,
-                   MemoryBlock::Allocate(wanted * sizeof(Bucket)));
+                   MemoryBlock::Allocate(wanted * sizeof(KeyBucket)));
   KeyMap grown(num_shards_);
   grown.memory_ = std::move(memory);
   grown.num_buckets_ = static_cast<uint32_t>(wanted);
@@ -59,7 +60,7 @@ void KeyMap::Insert(uint64_t key, uint64_t hash, uint32_t slot) {
 void KeyMap::Place(uint64_t key, uint64_t hash, uint32_t stored_slot) {
   Probe probe(Home(hash), num_buckets_);
   while (true) {
-    Bucket& bucket = buckets()[probe.index()];
+    KeyBucket& bucket = buckets()[probe.index()];
     for (int i = 0; i < kEntries; ++i) {
       if (bucket.slots[i] != 0) continue;
       bucket.keys[i] = key;
@@ -74,8 +75,8 @@ void KeyMap::Place(uint64_t key, uint64_t hash, uint32_t stored_slot) {
 uint32_t KeyMap::Erase(uint64_t key, uint64_t hash) {
   Probe probe(Home(hash), num_buckets_);
   while (true) {
-    Bucket& bucket = buckets()[probe.index()];
-    const int entry = EntryOf(bucket, key);
+    KeyBucket& bucket = buckets()[probe.index()];
+    const int entry = bucket.EntryOf(key);
     if (entry >= 0) {
       bucket.keys[entry] = 0;
       --size_;

@@ -9,8 +9,8 @@
 #include "absl/base/attributes.h"
 #include "absl/status/status.h"
 #include "ps/storage/key_hash.h"
+#include "ps/storage/memory/key_bucket.h"
 #include "ps/storage/memory/memory_block.h"
-#include "ps/storage/prefetch.h"
 
 namespace hawser::ps {
 
@@ -39,22 +39,35 @@ class KeyMap {
   // Loads the pair of buckets of `hash` to the cache. Inlined: see prefetch.h.
   ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(uint64_t hash) const {
     if (num_buckets_ == 0) return;
-    const uint32_t home = Home(hash);
-    __builtin_prefetch(&buckets()[home], 0, 2);
-    __builtin_prefetch(&buckets()[home ^ 1], 0, 2);
+    PairOf(Home(hash)).Prefetch();
   }
 
   // Returns the slot of `key`, or kNoSlot.
   uint32_t Find(uint64_t key, uint64_t hash) const {
     if (num_buckets_ == 0) return kNoSlot;
-    Probe probe(Home(hash), num_buckets_);
-    while (true) {
-      const Bucket& bucket = buckets()[probe.index()];
-      const int entry = EntryOf(bucket, key);
-      if (entry >= 0) return bucket.slots[entry] - 1;
-      if (bucket.passed == 0) return kNoSlot;
-      probe.Next();
+    return FindFrom(Probe(Home(hash), num_buckets_), key);
+  }
+
+  // Find in two parts, for callers that look for many keys: FindAtHome reads
+  // what Prefetch loads, where most keys are, and takes the same time for each.
+  // If it returns kNoSlot, FindElsewhere looks where PrefetchElsewhere loads;
+  // no key may have been inserted or erased meanwhile.
+  uint32_t FindAtHome(uint64_t key, uint64_t hash) const {
+    if (num_buckets_ == 0) return kNoSlot;
+    return PairOf(Home(hash)).StoredSlotOf(key) - 1;
+  }
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchElsewhere(uint64_t hash) const {
+    if (num_buckets_ == 0) return;
+    PairOf(Probe::AfterPair(Home(hash), num_buckets_).index()).Prefetch();
+  }
+  uint32_t FindElsewhere(uint64_t key, uint64_t hash) const {
+    // StoredSlotOf may miss the key 0.
+    if (num_buckets_ == 0 || key == 0) return Find(key, hash);
+    const uint32_t home = Home(hash);
+    if (buckets()[home].passed == 0 || buckets()[home ^ 1].passed == 0) {
+      return kNoSlot;
     }
+    return FindFrom(Probe::AfterPair(home, num_buckets_), key);
   }
 
   // Makes room for `count` more keys. kResourceExhausted: out of memory; the
@@ -78,7 +91,7 @@ class KeyMap {
   };
   size_t num_entries() const { return size_t{num_buckets_} * kEntries; }
   Entry EntryAt(size_t index) const {
-    const Bucket& bucket = buckets()[index / kEntries];
+    const KeyBucket& bucket = buckets()[index / kEntries];
     return {bucket.keys[index % kEntries], bucket.slots[index % kEntries] - 1};
   }
 
@@ -87,7 +100,7 @@ class KeyMap {
   template <class Visit>
   void ForEach(const Visit& visit) const {
     for (uint32_t i = 0; i < num_buckets_; ++i) {
-      const Bucket& bucket = buckets()[i];
+      const KeyBucket& bucket = buckets()[i];
       for (int entry = 0; entry < kEntries; ++entry) {
         if (bucket.slots[entry] == 0) continue;
         visit(bucket.keys[entry], bucket.slots[entry] - 1);
@@ -96,22 +109,21 @@ class KeyMap {
   }
 
  private:
-  static constexpr int kEntries = 5;
-  // Slots are stored plus one: zeroed memory is an empty bucket. The key of an
-  // empty entry is 0.
-  struct alignas(64) Bucket {
-    uint64_t keys[kEntries];
-    uint32_t slots[kEntries];
-    // Number of keys that are in a later bucket of their sequence.
-    uint32_t passed;
-  };
-  static_assert(sizeof(Bucket) == 64);
+  static constexpr int kEntries = KeyBucket::kEntries;
 
   // The sequence of buckets in which a key is looked for.
   class Probe {
    public:
     Probe(uint32_t home, uint32_t num_buckets)
         : index_(home), num_buckets_(num_buckets) {}
+
+    // Behind the pair of buckets of `home`.
+    static Probe AfterPair(uint32_t home, uint32_t num_buckets) {
+      Probe probe(home, num_buckets);
+      probe.steps_ = 1;
+      probe.Next();
+      return probe;
+    }
 
     uint32_t index() const { return index_; }
     void Next() {
@@ -129,25 +141,23 @@ class KeyMap {
     uint32_t steps_ = 0;
   };
 
-  Bucket* buckets() const { return reinterpret_cast<Bucket*>(memory_.data()); }
+  KeyBucket* buckets() const {
+    return reinterpret_cast<KeyBucket*>(memory_.data());
+  }
+  const KeyBucketPair& PairOf(uint32_t index) const {
+    return reinterpret_cast<const KeyBucketPair*>(memory_.data())[index / 2];
+  }
   uint32_t Home(uint64_t hash) const {
     return SplitHash(hash, num_buckets_).part;
   }
-  // Index of the entry with `key` or -1. Compares all entries, because a branch
-  // for each would be mispredicted.
-  static int EntryOf(const Bucket& bucket, uint64_t key) {
-    unsigned found = 0;
-#pragma GCC unroll 5
-    for (int i = 0; i < kEntries; ++i) {
-      found |= static_cast<unsigned>(bucket.keys[i] == key) << i;
+  uint32_t FindFrom(Probe probe, uint64_t key) const {
+    while (true) {
+      const KeyBucket& bucket = buckets()[probe.index()];
+      const int entry = bucket.EntryOf(key);
+      if (entry >= 0) return bucket.slots[entry] - 1;
+      if (bucket.passed == 0) return kNoSlot;
+      probe.Next();
     }
-    // The key of an empty entry is 0, which is also the key of one row.
-    while (found != 0) {
-      const int entry = __builtin_ctz(found);
-      if (bucket.slots[entry] != 0) return entry;
-      found &= found - 1;
-    }
-    return -1;
   }
   void Place(uint64_t key, uint64_t hash, uint32_t stored_slot);
 

@@ -19,8 +19,24 @@ void Insert(KeyMap& map, uint64_t key, uint32_t slot) {
   map.Insert(key, map.Hash(key), slot);
 }
 
+// Find, and the same in two parts, which must agree.
 uint32_t Find(const KeyMap& map, uint64_t key) {
-  return map.Find(key, map.Hash(key));
+  const uint64_t hash = map.Hash(key);
+  const uint32_t slot = map.Find(key, hash);
+  const uint32_t at_home = map.FindAtHome(key, hash);
+  EXPECT_EQ(at_home == KeyMap::kNoSlot ? map.FindElsewhere(key, hash) : at_home,
+            slot)
+      << key;
+  return slot;
+}
+
+// How many of the keys 0 to `count` - 1 FindAtHome finds.
+uint64_t NumAtHome(const KeyMap& map, uint64_t count) {
+  uint64_t num = 0;
+  for (uint64_t key = 0; key < count; ++key) {
+    if (map.FindAtHome(key, map.Hash(key)) != KeyMap::kNoSlot) ++num;
+  }
+  return num;
 }
 
 TEST(KeyMapTest, EmptyMapFindsNothing) {
@@ -75,6 +91,47 @@ TEST(KeyMapTest, AgreesWithUnorderedMap) {
     EXPECT_EQ(expected.at(key), slot);
   });
   EXPECT_EQ(visited, expected.size());
+}
+
+// All five entries of both buckets, where an entry is found by its position.
+TEST(KeyMapTest, FindsEveryEntryOfTheHomeOfAKey) {
+  KeyMap map(1024);
+  ASSERT_THAT(map.Reserve(200), IsOk());
+  // The same home: the hashes of these keys are close to each other.
+  std::vector<uint64_t> keys;
+  for (uint64_t key = 1; keys.size() < 10; ++key) {
+    if (map.Hash(key) >> 57 == 0) keys.push_back(key);
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    map.Insert(keys[i], map.Hash(keys[i]), static_cast<uint32_t>(100 + i));
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    EXPECT_EQ(map.FindAtHome(keys[i], map.Hash(keys[i])), 100 + i) << i;
+  }
+}
+
+// Keys that differ in one half only are told apart.
+TEST(KeyMapTest, ComparesWholeKeys) {
+  KeyMap map(1024);
+  for (uint64_t i = 0; i < 100; ++i) Insert(map, i << 32 | 7, 1);
+  for (uint64_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(Find(map, i << 32 | 7), 1u);
+    EXPECT_EQ(Find(map, i << 32 | 8), KeyMap::kNoSlot);
+    EXPECT_EQ(Find(map, (i + 100) << 32 | 7), KeyMap::kNoSlot);
+  }
+}
+
+TEST(KeyMapTest, MostKeysAreAtHomeAtTheHighestLoad) {
+  KeyMap map(1024);
+  uint64_t least = 100;
+  for (uint64_t key = 0; key < 300'000; ++key) {
+    const bool grows = map.size() * 100 >= map.num_entries() * 85 - 100;
+    if (key > 10'000 && grows) {
+      least = std::min(least, NumAtHome(map, key) * 100 / key);
+    }
+    Insert(map, key, static_cast<uint32_t>(key));
+  }
+  EXPECT_GE(least, 85u);
 }
 
 TEST(KeyMapTest, LargeMapTakesLessThan18BytesPerKey) {

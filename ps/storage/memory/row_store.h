@@ -32,21 +32,35 @@ class RowStore {
 
   // Uniform for the keys of any shards.
   uint64_t Hash(uint64_t key) const { return slots_.Hash(key); }
-  // Loads to the cache where Find looks. Inlined: see prefetch.h.
+  // Loads to the cache where FindAtHome looks. Inlined: see prefetch.h.
   ABSL_ATTRIBUTE_ALWAYS_INLINE void Prefetch(uint64_t hash) const {
     slots_.Prefetch(hash);
   }
   // Null: there is none.
   std::byte* Find(uint64_t key, uint64_t hash) const {
-    const uint32_t slot = slots_.Find(key, hash);
-    return slot == KeyMap::kNoSlot ? nullptr : slab_.Row(slot);
+    return RowOrNull(slots_.Find(key, hash));
   }
   // The same for a caller that changes the row.
   std::byte* FindToChange(uint64_t key, uint64_t hash) {
-    const uint32_t slot = slots_.Find(key, hash);
-    if (slot == KeyMap::kNoSlot) return nullptr;
-    changes_.Change(slot);
-    return slab_.Row(slot);
+    return Change(slots_.Find(key, hash));
+  }
+  // The same in two parts, for callers that look for many rows: where Prefetch
+  // loads; and then, for keys for which that returns null, where
+  // PrefetchElsewhere loads.
+  std::byte* FindAtHome(uint64_t key, uint64_t hash) const {
+    return RowOrNull(slots_.FindAtHome(key, hash));
+  }
+  std::byte* FindAtHomeToChange(uint64_t key, uint64_t hash) {
+    return Change(slots_.FindAtHome(key, hash));
+  }
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchElsewhere(uint64_t hash) const {
+    slots_.PrefetchElsewhere(hash);
+  }
+  std::byte* FindElsewhere(uint64_t key, uint64_t hash) const {
+    return RowOrNull(slots_.FindElsewhere(key, hash));
+  }
+  std::byte* FindElsewhereToChange(uint64_t key, uint64_t hash) {
+    return Change(slots_.FindElsewhere(key, hash));
   }
   void MarkChanged(const Entry& entry) { changes_.Change(entry.slot); }
 
@@ -105,6 +119,14 @@ class RowStore {
   }
 
  private:
+  std::byte* RowOrNull(uint32_t slot) const {
+    return slot == KeyMap::kNoSlot ? nullptr : slab_.Row(slot);
+  }
+  std::byte* Change(uint32_t slot) {
+    if (slot != KeyMap::kNoSlot) changes_.Change(slot);
+    return RowOrNull(slot);
+  }
+
   const std::shared_ptr<const TableFormat> format_;
   KeyMap slots_;
   RowSlab slab_;
