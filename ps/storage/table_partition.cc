@@ -38,8 +38,10 @@
 namespace hawser::ps {
 namespace {
 
-// Stores wait for lines of the reply that are not in the cache. The processor
-// loads them early enough by itself if a row is a line.
+// Up to this size, the lines of a reply may be in the cache of the core that
+// read an earlier one.
+constexpr size_t kMaxSmallReply = size_t{512} << 10;
+// The processor loads the lines of narrower rows early enough by itself.
 constexpr size_t kMinPrefetchedCopy = 128;
 
 }  // namespace
@@ -115,8 +117,13 @@ void TablePartition::FindRows(const Access& access, Group& group) {
       rows_.PrefetchElsewhere(group.hashes[i]);
     }
     if (access.copies != nullptr) {
-      Prefetch(access.copies + group.positions[i] * access.row_bytes,
-               row_bytes);
+      std::byte* const copy =
+          access.copies + group.positions[i] * access.row_bytes;
+      if (access.copies_small) {
+        PrefetchToWrite(copy, row_bytes);
+      } else {
+        Prefetch(copy, row_bytes);
+      }
     }
     if (access.gradients != nullptr) {
       Prefetch(
@@ -186,8 +193,12 @@ absl::Status TablePartition::Pull(const KeyBatch& batch, MissingRows missing,
   const async::MutexLock lock(&mutex_);
   if (missing == MissingRows::kCreate) RETURN_IF_ERROR(Reserve(batch));
   Access access = {.missing = missing, .row_bytes = row_bytes};
-  if (copy_fixed != nullptr && row_bytes >= kMinPrefetchedCopy) {
-    access.copies = reinterpret_cast<const std::byte*>(rows);
+  if (copy_fixed != nullptr && batch.count > 0) {
+    access.copies_small =
+        batch.position(batch.count - 1) < kMaxSmallReply / row_bytes;
+    if (access.copies_small || row_bytes >= kMinPrefetchedCopy) {
+      access.copies = reinterpret_cast<std::byte*>(rows);
+    }
   }
   VisitRows(batch, access, [&](Group& group) {
     if (copy_fixed != nullptr) {

@@ -221,7 +221,9 @@ class TablePartition {
     // Gradients that are loaded as well; may be null.
     const float* gradients = nullptr;
     // Where rows are copied to, loaded as well; may be null.
-    const std::byte* copies = nullptr;
+    std::byte* copies = nullptr;
+    // Whether another core may have that memory in its cache.
+    bool copies_small = false;
   };
 
   // Of uses_format_ and retention_.
