@@ -3,52 +3,51 @@
 #include <sys/mman.h>
 
 #include <cstddef>
-#include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "ps/storage/memory/huge_pages.h"
+#include "ps/storage/memory/page_arena.h"
 
 namespace hawser::ps {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kPage = 4096;
+// Smaller blocks are in pages of their own: tables of few rows are divided into
+// as many partitions as large ones, and a block takes memory only where there
+// are rows.
+constexpr size_t kMinShared = size_t{128} << 10;
 
-size_t RoundUp(size_t bytes, size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
+bool IsShared(size_t bytes) { return bytes >= kMinShared && bytes < kHugePage; }
+
+std::byte* Map(size_t bytes) {
+  if (IsShared(bytes)) return PageArena::OfProcess().Allocate(bytes);
+  if (bytes >= kHugePage) return MapHugePages(bytes);
+  void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
 }
 
 }  // namespace
 
 absl::StatusOr<MemoryBlock> MemoryBlock::Allocate(size_t bytes) {
   if (bytes == 0) return MemoryBlock();
-  const size_t size = RoundUp(bytes, kPage);
-  const bool huge = size >= kHugePage;
-  const size_t reserved = huge ? size + kHugePage : size;
-  void* const mapped = size < bytes || reserved < size
-                           ? MAP_FAILED
-                           : mmap(nullptr, reserved, PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) {
+  const size_t size = (bytes + kPage - 1) / kPage * kPage;
+  std::byte* const data = size < bytes ? nullptr : Map(size);
+  if (data == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("out of memory: ", bytes, " bytes for rows of a table"));
   }
-  std::byte* begin = static_cast<std::byte*>(mapped);
-  if (huge) {
-    const size_t skipped =
-        RoundUp(reinterpret_cast<uintptr_t>(begin), kHugePage) -
-        reinterpret_cast<uintptr_t>(begin);
-    if (skipped > 0) munmap(begin, skipped);
-    begin += skipped;
-    if (skipped < kHugePage) munmap(begin + size, kHugePage - skipped);
-    // Without huge pages in the system the memory works as well, more slowly.
-    madvise(begin, size, MADV_HUGEPAGE);
-  }
-  return MemoryBlock(begin, size);
+  return MemoryBlock(data, size);
 }
 
 MemoryBlock::~MemoryBlock() {
-  if (data_ != nullptr) munmap(data_, bytes_);
+  if (data_ == nullptr) return;
+  if (IsShared(bytes_)) {
+    PageArena::OfProcess().Free(data_, bytes_);
+  } else {
+    munmap(data_, bytes_);
+  }
 }
 
 }  // namespace hawser::ps

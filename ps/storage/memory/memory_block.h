@@ -11,7 +11,8 @@
 namespace hawser::ps {
 
 // Memory for data that is accessed at random: a page table with huge pages fits
-// the processor's caches. Takes physical memory only where it is written.
+// the processor's caches. A block of less than 128 KiB takes physical memory
+// only where it is written, a larger one in huge pages.
 //
 // Thread-compatible.
 class MemoryBlock {

@@ -15,7 +15,7 @@
 namespace hawser::ps {
 namespace {
 
-constexpr size_t kChunkBytes = size_t{256} << 10;
+constexpr size_t kChunkBytes = size_t{64} << 10;
 // Blocks double from the first size to the second.
 constexpr size_t kFirstBlockBytes = kChunkBytes;
 constexpr size_t kMaxBlockBytes = size_t{32} << 20;

@@ -12,7 +12,7 @@
 
 namespace hawser::ps {
 
-// Rows of equal size in chunks of about 256 KiB, numbered by slots. Rows do not
+// Rows of equal size in chunks of about 64 KiB, numbered by slots. Rows do not
 // move, and lie side by side without padding. Thread-compatible.
 class RowSlab {
  public:
