@@ -108,7 +108,8 @@ Poller::NextStatus Poller::SpinUntil(async::MonotonicTime end, Event& event) {
       std::this_thread::yield();
     }
   } while (status == NextStatus::TIMEOUT &&
-           std::chrono::steady_clock::now() < end);
+           std::chrono::steady_clock::now() <
+               std::max(end, poll_until_.load(std::memory_order_relaxed)));
   return status;
 }
 
@@ -161,6 +162,15 @@ bool Poller::Next(std::optional<async::MonotonicTime>& spin_end, Event& event) {
   }
   num_waiting_.fetch_sub(1, std::memory_order_relaxed);
   return got;
+}
+
+void Poller::ExpectEventAfter(absl::Duration time) {
+  if (options_.spin <= absl::ZeroDuration()) return;
+  const async::MonotonicTime until =
+      async::AddDelay(std::chrono::steady_clock::now(), options_.spin + time);
+  // Of two concurrent calls, one may be lost.
+  if (poll_until_.load(std::memory_order_relaxed) >= until) return;
+  poll_until_.store(until, std::memory_order_relaxed);
 }
 
 bool Poller::RunPosted(bool brief_only) {

@@ -94,6 +94,10 @@ class Poller {
   // Whether the polling threads have yielded, so that a thread that waits for
   // an event should call PollFor.
   bool yielded() const { return yielded_.load(std::memory_order_relaxed); }
+  // Says that an event is expected in `time` or later: a polling thread spins
+  // for so long in addition before it sleeps. No effect if polling threads do
+  // not spin.
+  void ExpectEventAfter(absl::Duration time);
   // Says that an event was not only for the thread that awaits it.
   void EndStreak() { streak_.store(0, std::memory_order_relaxed); }
 
@@ -176,7 +180,8 @@ class Poller {
   bool Next(std::optional<async::MonotonicTime>& spin_end, Event& event);
   // Returns TIMEOUT if no event is waiting.
   NextStatus TryNext(Event& event);
-  // Polls without sleeping until `end`.
+  // Polls without sleeping until `end`, and for events that are
+  // expected.
   NextStatus SpinUntil(async::MonotonicTime end, Event& event);
   // Same, if `policy` allows it. An unset `end` is set to `spin` from now if no
   // event is waiting.
@@ -205,6 +210,8 @@ class Poller {
   const bool may_yield_;
   // Null outside of polling threads.
   static thread_local PollingThread* this_thread_;
+  // When to end spinning for an event that is expected.
+  std::atomic<async::MonotonicTime> poll_until_{async::MonotonicTime::min()};
   ipc::SpinPolicy thread_spins_;
   ipc::SpinPolicy caller_spins_;
   std::atomic<const void*> awaited_{nullptr};

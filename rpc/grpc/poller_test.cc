@@ -156,6 +156,27 @@ TEST_P(PollerTest, CallerDoesNotHandleEventsOfOthers) {
   }
 }
 
+TEST_P(PollerTest, SpinsLongerForAnEventThatIsExpected) {
+  constexpr absl::Duration kTime = absl::Milliseconds(50);
+  TestEvent event;
+  event.Start(poller_.queue());
+  event.Await();
+  AwaitWaitingThread();
+  const auto begin = std::chrono::steady_clock::now();
+  poller_.ExpectEventAfter(kTime);
+  // The thread that handles it does not count as waiting any more.
+  event.Start(poller_.queue());
+  event.Await();
+  AwaitWaitingThread();
+  const absl::Duration spun =
+      async::TimeBetween(begin, std::chrono::steady_clock::now());
+  if (GetParam() > absl::ZeroDuration()) {
+    EXPECT_GE(spun, kTime);
+  } else {
+    EXPECT_LT(spun, kTime);
+  }
+}
+
 TEST_P(PollerTest, PollForTimesOut) {
   TestEvent event;
   TestEvent never;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/grpc/call_stream/call_stream.h"
+#include "rpc/link/copy_time.h"
 
 namespace hawser::rpc {
 namespace {
@@ -16,6 +17,11 @@ constexpr size_t kMaxRepliesWaiting = size_t{1} << 17;
 // Short messages that may wait beside the quota, so that errors of calls that
 // it refuses arrive.
 constexpr size_t kBatchedBesideQuota = size_t{1} << 20;
+// The copies of a reply on its way: two by the kernel, and two by the client.
+constexpr int kCopiesOverSocket = 4;
+// Replies that take no longer than the time for which polling threads spin
+// after each message.
+constexpr size_t kMinAwaited = size_t{16} << 10;
 
 }  // namespace
 
@@ -105,8 +111,14 @@ void CallStream::WriteNextLocked() {
   if (writing_ || ended()) return;
   Gate::Entry entry(options_.gate.get());
   if (!entry) return;
+  const size_t replies = num_replies_waiting();
   const std::optional<::grpc::ByteBuffer> message = NextMessageLocked();
   if (!message.has_value()) return;
+  if (num_replies_waiting() < replies && message->Length() >= kMinAwaited) {
+    // The caller's next request comes when it has copied this.
+    options_.poller->ExpectEventAfter(kCopiesOverSocket *
+                                      CopyTime(message->Length()));
+  }
   writing_ = true;
   written_.self = shared_from_this();
   StartWrite(*message, &written_);

@@ -314,7 +314,7 @@ TEST_F(RunOrPostTest, ThreadOfLongerWorkIsReplacedFromTheBeginning) {
   for (const auto& [us, bytes, replaced] :
        {std::tuple(40, size_t{256} << 10, false),
         std::tuple(40, (size_t{256} << 10) + 1, true),
-        std::tuple(60, size_t{0}, true)}) {
+        std::tuple(70, size_t{0}, false), std::tuple(90, size_t{0}, true)}) {
     FunctionRunner::Work work = WorkOf(std::chrono::microseconds(us));
     work.request_bytes = bytes;
     std::latch ran(1);
