@@ -107,9 +107,12 @@ Poller::NextStatus Poller::SpinUntil(async::MonotonicTime end, Event& event) {
     if (status == NextStatus::TIMEOUT && !options_.busy) {
       std::this_thread::yield();
     }
+    // Another thread may have said meanwhile what it expects.
+    if (PollsInThisThread()) {
+      end = std::max(end, poll_until_.load(std::memory_order_relaxed));
+    }
   } while (status == NextStatus::TIMEOUT &&
-           std::chrono::steady_clock::now() <
-               std::max(end, poll_until_.load(std::memory_order_relaxed)));
+           std::chrono::steady_clock::now() < end);
   return status;
 }
 

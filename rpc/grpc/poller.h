@@ -180,8 +180,8 @@ class Poller {
   bool Next(std::optional<async::MonotonicTime>& spin_end, Event& event);
   // Returns TIMEOUT if no event is waiting.
   NextStatus TryNext(Event& event);
-  // Polls without sleeping until `end`, and for events that are
-  // expected.
+  // Polls without sleeping until `end`; a polling thread, also for an event
+  // that is expected.
   NextStatus SpinUntil(async::MonotonicTime end, Event& event);
   // Same, if `policy` allows it. An unset `end` is set to `spin` from now if no
   // event is waiting.
