@@ -6,31 +6,13 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/memory/huge_pages.h"
 
 namespace hawser::tensor::internal {
 namespace {
 
-constexpr size_t kHugePageBytes = size_t{2} << 20;
-constexpr size_t kPageBytes = 4096;
 // As large as a user address space; avoids overflow in size arithmetic.
 constexpr size_t kLargestRequestBytes = size_t{1} << 47;
-
-// Maps anonymous memory aligned to kHugePageBytes; null on failure.
-void* MapHugePages(size_t bytes) {
-  const size_t mapped_bytes = bytes + kHugePageBytes;
-  void* const mapped = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(mapped);
-  const uintptr_t aligned =
-      (begin + kHugePageBytes - 1) & ~uintptr_t{kHugePageBytes - 1};
-  if (aligned > begin) munmap(mapped, aligned - begin);
-  const size_t tail_bytes = begin + mapped_bytes - (aligned + bytes);
-  void* const block = reinterpret_cast<void*>(aligned);
-  if (tail_bytes > 0) munmap(static_cast<char*>(block) + bytes, tail_bytes);
-  madvise(block, bytes, MADV_HUGEPAGE);  // Only a hint.
-  return block;
-}
 
 // Sanitizers detect overruns of heap blocks, but not of mappings.
 bool IsMapped([[maybe_unused]] size_t block_bytes) {

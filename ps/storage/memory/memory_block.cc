@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "ps/storage/memory/huge_pages.h"
 #include "ps/storage/memory/page_arena.h"
+#include "tensor/memory/huge_pages.h"
 
 namespace hawser::ps {
 namespace {
@@ -18,11 +18,13 @@ namespace {
 // are rows.
 constexpr size_t kMinShared = size_t{128} << 10;
 
-bool IsShared(size_t bytes) { return bytes >= kMinShared && bytes < kHugePage; }
+bool IsShared(size_t bytes) {
+  return bytes >= kMinShared && bytes < tensor::kHugePageBytes;
+}
 
 std::byte* Map(size_t bytes) {
   if (IsShared(bytes)) return PageArena::OfProcess().Allocate(bytes);
-  if (bytes >= kHugePage) return MapHugePages(bytes);
+  if (bytes >= tensor::kHugePageBytes) return tensor::MapHugePages(bytes);
   void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
@@ -32,7 +34,8 @@ std::byte* Map(size_t bytes) {
 
 absl::StatusOr<MemoryBlock> MemoryBlock::Allocate(size_t bytes) {
   if (bytes == 0) return MemoryBlock();
-  const size_t size = (bytes + kPage - 1) / kPage * kPage;
+  const size_t size = (bytes + tensor::kPageBytes - 1) / tensor::kPageBytes *
+                      tensor::kPageBytes;
   std::byte* const data = size < bytes ? nullptr : Map(size);
   if (data == nullptr) {
     return absl::ResourceExhaustedError(

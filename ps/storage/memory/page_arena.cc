@@ -9,7 +9,7 @@
 
 #include "async/check.h"
 #include "async/mutex.h"
-#include "ps/storage/memory/huge_pages.h"
+#include "tensor/memory/huge_pages.h"
 
 namespace hawser::ps {
 
@@ -19,7 +19,8 @@ PageArena& PageArena::OfProcess() {
 }
 
 std::byte* PageArena::Allocate(size_t bytes) {
-  HAWSER_CHECK(bytes > 0 && bytes % kPage == 0 && bytes <= kRegion) << bytes;
+  HAWSER_CHECK(bytes > 0 && bytes % tensor::kPageBytes == 0 && bytes <= kRegion)
+      << bytes;
   Range range;
   {
     const async::MutexLock lock(&mutex_);
@@ -45,7 +46,7 @@ PageArena::Range PageArena::Take(size_t bytes) {
     region.fresh += bytes;
     return {fresh, /*zeroed=*/true};
   }
-  std::byte* const begin = MapHugePages(kRegion);
+  std::byte* const begin = tensor::MapHugePages(kRegion);
   if (begin == nullptr) return {};
   regions_[begin].fresh = begin + bytes;
   return {begin, /*zeroed=*/true};

@@ -30,8 +30,9 @@ class PageArena {
   PageArena(const PageArena&) = delete;
   PageArena& operator=(const PageArena&) = delete;
 
-  // Zeroed memory, aligned to kPage. `bytes` is a multiple of kPage, and at
-  // most kRegion. Null: the system has no more memory.
+  // Zeroed memory, aligned to tensor::kPageBytes. `bytes` is a multiple of
+  // tensor::kPageBytes, and at most kRegion. Null: the system has no more
+  // memory.
   std::byte* Allocate(size_t bytes);
   // `memory` is of Allocate(bytes).
   void Free(std::byte* memory, size_t bytes);
