@@ -63,17 +63,6 @@ TablePartition::TablePartition(std::shared_ptr<const TableFormat> format,
                             : std::make_unique<RowTier>(format_, *disk, share)),
       inherited_(format_->spec().num_shards) {}
 
-void TablePartition::Hash(const KeyBatch& batch, size_t begin,
-                          Group& group) const {
-  group.size = std::min(kGroup, batch.count - begin);
-  for (size_t i = 0; i < group.size; ++i) {
-    group.positions[i] = batch.position(begin + i);
-    group.keys[i] = batch.keys[group.positions[i]];
-    group.hashes[i] = rows_.Hash(group.keys[i]);
-    rows_.Prefetch(group.hashes[i]);
-  }
-}
-
 size_t TablePartition::CountMissing(const KeyBatch& batch,
                                     const RowStore& rows) {
   size_t missing = 0;
@@ -98,56 +87,6 @@ absl::Status TablePartition::Reserve(const KeyBatch& batch) {
         " rows: use more servers or a higher limit"));
   }
   return rows_.Reserve(count);
-}
-
-void TablePartition::FindRows(const Access& access, Group& group) {
-  const size_t row_bytes = std::min(access.row_bytes, kMaxPrefetchedBytes);
-  const size_t gradient_bytes =
-      std::min(format_->layout().width() * sizeof(float), kMaxPrefetchedBytes);
-  group.num_elsewhere = 0;
-  for (size_t i = 0; i < group.size; ++i) {
-    group.rows[i] =
-        access.changes
-            ? rows_.FindAtHomeToChange(group.keys[i], group.hashes[i])
-            : rows_.FindAtHome(group.keys[i], group.hashes[i]);
-    if (group.rows[i] != nullptr) {
-      Prefetch(group.rows[i], row_bytes);
-    } else {
-      group.elsewhere[group.num_elsewhere++] = static_cast<uint8_t>(i);
-      rows_.PrefetchElsewhere(group.hashes[i]);
-    }
-    if (access.copies != nullptr) {
-      std::byte* const copy =
-          access.copies + group.positions[i] * access.row_bytes;
-      if (access.copies_small) {
-        PrefetchToWrite(copy, row_bytes);
-      } else {
-        Prefetch(copy, row_bytes);
-      }
-    }
-    if (access.gradients != nullptr) {
-      Prefetch(
-          access.gradients + group.positions[i] * format_->layout().width(),
-          gradient_bytes);
-    }
-  }
-}
-
-void TablePartition::FindElsewhere(const Access& access, Group& group) {
-  for (size_t e = 0; e < group.num_elsewhere; ++e) {
-    const size_t i = group.elsewhere[e];
-    const uint64_t key = group.keys[i];
-    const uint64_t hash = group.hashes[i];
-    group.rows[i] = access.changes ? rows_.FindElsewhereToChange(key, hash)
-                                   : rows_.FindElsewhere(key, hash);
-    if (group.rows[i] == nullptr && access.missing == MissingRows::kCreate) {
-      // This batch may have created it since FindRows.
-      group.rows[i] = rows_.FindToChange(key, hash);
-      if (group.rows[i] == nullptr) group.rows[i] = rows_.Create(key, hash);
-    } else if (group.rows[i] != nullptr) {
-      Prefetch(group.rows[i], std::min(access.row_bytes, kMaxPrefetchedBytes));
-    }
-  }
 }
 
 template <class Visit>
@@ -194,9 +133,9 @@ absl::Status TablePartition::Pull(const KeyBatch& batch, MissingRows missing,
   if (missing == MissingRows::kCreate) RETURN_IF_ERROR(Reserve(batch));
   Access access = {.missing = missing, .row_bytes = row_bytes};
   if (copy_fixed != nullptr && batch.count > 0) {
-    access.copies_small =
+    access.copies_shared =
         batch.position(batch.count - 1) < kMaxSmallReply / row_bytes;
-    if (access.copies_small || row_bytes >= kMinPrefetchedCopy) {
+    if (access.copies_shared || row_bytes >= kMinPrefetchedCopy) {
       access.copies = reinterpret_cast<std::byte*>(rows);
     }
   }

@@ -223,7 +223,7 @@ class TablePartition {
     // Where rows are copied to, loaded as well; may be null.
     std::byte* copies = nullptr;
     // Whether another core may have that memory in its cache.
-    bool copies_small = false;
+    bool copies_shared = false;
   };
 
   // Of uses_format_ and retention_.

@@ -3,7 +3,6 @@
 #ifndef HAWSER_PS_STORAGE_MEMORY_KEY_BUCKET_H_
 #define HAWSER_PS_STORAGE_MEMORY_KEY_BUCKET_H_
 
-#include <cstddef>
 #include <cstdint>
 
 #if defined(__x86_64__)

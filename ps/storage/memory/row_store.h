@@ -44,23 +44,19 @@ class RowStore {
   std::byte* FindToChange(uint64_t key, uint64_t hash) {
     return Change(slots_.Find(key, hash));
   }
-  // The same in two parts, for callers that look for many rows: where Prefetch
-  // loads; and then, for keys for which that returns null, where
-  // PrefetchElsewhere loads.
-  std::byte* FindAtHome(uint64_t key, uint64_t hash) const {
-    return RowOrNull(slots_.FindAtHome(key, hash));
-  }
-  std::byte* FindAtHomeToChange(uint64_t key, uint64_t hash) {
-    return Change(slots_.FindAtHome(key, hash));
+  // Find, or FindToChange if the caller `changes` the row, in two parts, for
+  // callers that look for many rows: where Prefetch loads; and then, for keys
+  // for which that returns null, where PrefetchElsewhere loads.
+  std::byte* FindAtHome(uint64_t key, uint64_t hash, bool changes) {
+    const uint32_t slot = slots_.FindAtHome(key, hash);
+    return changes ? Change(slot) : RowOrNull(slot);
   }
   ABSL_ATTRIBUTE_ALWAYS_INLINE void PrefetchElsewhere(uint64_t hash) const {
     slots_.PrefetchElsewhere(hash);
   }
-  std::byte* FindElsewhere(uint64_t key, uint64_t hash) const {
-    return RowOrNull(slots_.FindElsewhere(key, hash));
-  }
-  std::byte* FindElsewhereToChange(uint64_t key, uint64_t hash) {
-    return Change(slots_.FindElsewhere(key, hash));
+  std::byte* FindElsewhere(uint64_t key, uint64_t hash, bool changes) {
+    const uint32_t slot = slots_.FindElsewhere(key, hash);
+    return changes ? Change(slot) : RowOrNull(slot);
   }
   void MarkChanged(const Entry& entry) { changes_.Change(entry.slot); }
 
