@@ -15,6 +15,12 @@
 #include "tensor/tensor.h"
 
 namespace hawser::ps {
+namespace {
+
+// How many rows ahead of use one is loaded.
+constexpr size_t kAhead = 16;
+
+}  // namespace
 
 // With c equal pairs among m sampled keys of n, the rate of repeats is about
 // c * n / m^2.
@@ -50,7 +56,6 @@ Tensor ExpandRows(const OrderedKeys& ordered, const std::vector<Tensor>& parts,
   float* next = rows.data<float>();
   const size_t bytes = static_cast<size_t>(width) * sizeof(float);
   const std::span<const uint32_t> positions = ordered.positions();
-  constexpr size_t kAhead = 16;
   for (size_t i = 0; i < positions.size(); ++i) {
     if (i + kAhead < positions.size()) {
       Prefetch(distinct[positions[i + kAhead]],
@@ -68,13 +73,21 @@ Tensor CombineGradients(const OrderedKeys& ordered, const Tensor& gradients,
   Tensor combined = Tensor::Empty({count, width});
   std::vector<bool> begun(ordered.keys().size());
   const float* source = gradients.data<float>();
-  for (uint32_t position : ordered.positions()) {
-    float* const row = combined.data<float>() + position * width;
+  float* const rows = combined.data<float>();
+  const size_t bytes = static_cast<size_t>(width) * sizeof(float);
+  const std::span<const uint32_t> positions = ordered.positions();
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (i + kAhead < positions.size()) {
+      PrefetchToWrite(rows + positions[i + kAhead] * width,
+                      std::min(bytes, kMaxPrefetchedBytes));
+    }
+    const uint32_t position = positions[i];
+    float* const row = rows + position * width;
     if (!begun[position]) {
       begun[position] = true;
-      std::memcpy(row, source, static_cast<size_t>(width) * sizeof(float));
+      std::memcpy(row, source, bytes);
     } else {
-      for (int64_t i = 0; i < width; ++i) row[i] += source[i];
+      for (int64_t k = 0; k < width; ++k) row[k] += source[k];
     }
     source += width;
   }

@@ -36,6 +36,7 @@ class GradientReader {
   // kInvalidArgument: positions are not ascending or out of range; of the first
   // call alone.
   absl::StatusOr<const float*> Read(size_t begin, size_t end) {
+    if (const float* in_place = InPlace(begin, end)) return in_place;
     wide_.resize((end - begin) * width_);
     if (rows_.positions != nullptr) {
       RETURN_IF_ERROR(ReadNonZero(begin * width_));
@@ -56,11 +57,25 @@ class GradientReader {
 
   // The first `count` rows, in memory of their own.
   absl::StatusOr<std::vector<float>> Take(size_t count) {
-    RETURN_IF_ERROR(Read(0, count));
+    ASSIGN_OR_RETURN(const float* const read, Read(0, count));
+    if (read != wide_.data()) wide_.assign(read, read + count * width_);
     return std::move(wide_);
   }
 
  private:
+  // The rows where they arrived, or null if they must be copied.
+  const float* InPlace(size_t begin, size_t end) const {
+    if (rows_.positions != nullptr || rows_.values.size() != 1 ||
+        rows_.values[0].dtype() != tensor::DType::kF32) {
+      return nullptr;
+    }
+    return reinterpret_cast<const float*>(
+        rows_.values[0]
+            .ReadInPlace(begin * width_ * sizeof(float),
+                         (end - begin) * width_ * sizeof(float))
+            .data());
+  }
+
   // Reads the elements from number `begin` on.
   template <class T>
   static absl::Status ReadPart(const rpc::LazyTensor& tensor, size_t begin,

@@ -17,7 +17,8 @@ struct TransferTotals {
   // or not on the CPU, and tensors small enough to be sent with the message
   // body.
   uint64_t tensor_bytes_copied_to_send = 0;
-  // Bytes copied on receipt; equal to the bytes received.
+  // Bytes copied on receipt: the bytes received but for those that a handler
+  // read where they arrived.
   uint64_t tensor_bytes_copied_to_receive = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "rpc/wire/lazy_tensor.h"
 
+#include <cstdint>
+
 #include "absl/strings/str_cat.h"
 #include "async/status_macros.h"
 
@@ -30,6 +32,21 @@ absl::Status LazyTensor::ReadInto(std::span<std::byte> memory) const {
                                                    memory.size(), " bytes"));
   }
   return ReadInto(0, memory);
+}
+
+std::span<const std::byte> LazyTensor::ReadInPlace(size_t offset,
+                                                   size_t size) const {
+  // Bools may be any number until they are normalized.
+  if (size == 0 || offset > bytes() || size > bytes() - offset ||
+      wire_.dtype == tensor::DType::kBool) {
+    return {};
+  }
+  const std::span<const std::byte> elements =
+      message_->TensorInPlace(index_, offset, size);
+  const auto alignment = static_cast<uintptr_t>(tensor::ItemBytes(wire_.dtype));
+  if (reinterpret_cast<uintptr_t>(elements.data()) % alignment != 0) return {};
+  counters_->AddReceived(elements.size());
+  return elements;
 }
 
 absl::StatusOr<std::vector<LazyTensor>> LazyTensorsOf(

@@ -49,6 +49,13 @@ class LazyTensor {
   // Same, of all elements: `memory` has bytes() bytes.
   absl::Status ReadInto(std::span<std::byte> memory) const;
 
+  // Returns the elements in bytes [offset, offset + size) where they arrived,
+  // without a copy: valid as long as a tensor of the message lives, and until
+  // Read. Empty, so that ReadInto must be called, if there are no such bytes,
+  // or they are in the memory of a peer, in several pieces or not aligned for
+  // the dtype.
+  std::span<const std::byte> ReadInPlace(size_t offset, size_t size) const;
+
  private:
   friend absl::StatusOr<std::vector<LazyTensor>> LazyTensorsOf(
       std::shared_ptr<const IncomingMessage> message,

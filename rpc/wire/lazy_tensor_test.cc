@@ -1,6 +1,7 @@
 #include "rpc/wire/lazy_tensor.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -104,6 +105,68 @@ TEST(LazyTensorTest, CountsTheBytesThatAreRead) {
   EXPECT_EQ(counters->totals().tensor_bytes_copied_to_receive, 8u);
 }
 
+// A message with a tensor of `values`, whose elements lie in `memory`.
+std::vector<LazyTensor> LazyIn(
+    const std::shared_ptr<std::vector<std::byte>>& memory, size_t offset,
+    const std::vector<float>& values,
+    const std::shared_ptr<TransferCounters>& counters) {
+  const size_t size = values.size() * sizeof(float);
+  std::memcpy(memory->data() + offset, values.data(), size);
+  const std::string whole =
+      Encode({Tensor::FromVector<float>(values,
+                                        {static_cast<int64_t>(values.size())})})
+          .Flatten()
+          .value();
+  Payload payload(whole.substr(0, whole.size() - size));
+  payload.Append(memory, memory->data() + offset, size);
+  return LazyOf(std::move(payload), counters);
+}
+
+TEST(LazyTensorTest, ReadsElementsWhereTheyArrived) {
+  const auto memory = std::make_shared<std::vector<std::byte>>(64);
+  const auto counters = std::make_shared<TransferCounters>();
+  const std::vector<LazyTensor> lazy =
+      LazyIn(memory, 0, {1, 2, 3, 4}, counters);
+  ASSERT_EQ(lazy.size(), 1u);
+  const std::span<const std::byte> middle = lazy[0].ReadInPlace(4, 8);
+  EXPECT_EQ(middle.data(), memory->data() + 4);
+  EXPECT_EQ(middle.size(), 8u);
+  EXPECT_EQ(counters->totals().tensor_bytes_received, 8u);
+  EXPECT_EQ(counters->totals().tensor_bytes_copied_to_receive, 0u);
+  EXPECT_TRUE(lazy[0].ReadInPlace(0, 17).empty());
+  EXPECT_TRUE(lazy[0].ReadInPlace(17, 0).empty());
+  EXPECT_TRUE(lazy[0].ReadInPlace(4, ~size_t{0}).empty());
+}
+
+TEST(LazyTensorTest, ElementsThatAreNotAlignedAreNotReadInPlace) {
+  const auto memory = std::make_shared<std::vector<std::byte>>(64);
+  for (size_t offset = 0; offset < 8; ++offset) {
+    const std::vector<LazyTensor> lazy =
+        LazyIn(memory, offset, {1, 2}, std::make_shared<TransferCounters>());
+    ASSERT_EQ(lazy.size(), 1u);
+    EXPECT_EQ(lazy[0].ReadInPlace(0, 8).empty(), offset % sizeof(float) != 0);
+  }
+}
+
+// In place or not at all, whatever the chunks.
+TEST(LazyTensorTest, ElementsInSeveralPiecesAreNotReadInPlace) {
+  const std::vector<float> values = {1, 2, 3, 4};
+  const Payload whole = Encode({Tensor::FromVector<float>(values, {4})});
+  for (size_t size = 1; size <= whole.size(); ++size) {
+    const std::vector<LazyTensor> lazy = LazyOf(Split(whole, size));
+    ASSERT_EQ(lazy.size(), 1u);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const std::span<const std::byte> one =
+          lazy[0].ReadInPlace(i * sizeof(float), sizeof(float));
+      if (one.empty()) continue;
+      EXPECT_GE(size, sizeof(float));
+      float value = 0;
+      std::memcpy(&value, one.data(), one.size());
+      EXPECT_EQ(value, values[i]) << size;
+    }
+  }
+}
+
 TEST(LazyTensorTest, BytesBeyondTheEndAreRefused) {
   const std::vector<LazyTensor> lazy =
       LazyOf(Encode({Tensor::FromVector<float>({1, 2}, {2})}));
@@ -125,6 +188,7 @@ TEST(LazyTensorTest, BoolsAreZeroOrOne) {
   bytes[bytes.size() - 2] = 7;
   const std::vector<LazyTensor> lazy = LazyOf(Payload(std::move(bytes)));
   std::vector<uint8_t> values(2);
+  EXPECT_TRUE(lazy[0].ReadInPlace(0, 2).empty());
   ASSERT_THAT(lazy[0].ReadInto(BytesOf(values)), IsOk());
   EXPECT_THAT(values, ElementsAre(1, 0));
 }
@@ -161,6 +225,7 @@ TEST(LazyTensorTest, MemoryThatAPeerHasFreedIsUnavailable) {
   const std::vector<LazyTensor> lazy = LazyOf(std::move(payload));
   ASSERT_EQ(lazy.size(), 1u);
   std::vector<float> values(2);
+  EXPECT_TRUE(lazy[0].ReadInPlace(0, 8).empty());
   EXPECT_THAT(lazy[0].ReadInto(BytesOf(values)),
               StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_THAT(lazy[0].Read(), StatusIs(absl::StatusCode::kUnavailable));

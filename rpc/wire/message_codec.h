@@ -120,6 +120,10 @@ class IncomingMessage {
   // exist. Errors as RemoteBytes::Fetch.
   absl::Status CopyTensor(size_t index, size_t offset,
                           std::span<std::byte> memory) const;
+  // Bytes [offset, offset + size) of tensor `index`, which must exist, where
+  // they arrived. Empty if they are remote or in several chunks.
+  std::span<const std::byte> TensorInPlace(size_t index, size_t offset,
+                                           size_t size) const;
 
   // Copies or fetches the elements of each tensor, once, into new storage; if
   // they arrived in a storage of their own, the tensor adopts it. Call at most

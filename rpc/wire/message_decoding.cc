@@ -377,6 +377,20 @@ absl::Status IncomingMessage::CopyTensor(size_t index, size_t offset,
   return absl::OkStatus();
 }
 
+std::span<const std::byte> IncomingMessage::TensorInPlace(size_t index,
+                                                          size_t offset,
+                                                          size_t size) const {
+  size_t chunk = tensors_[index].chunk;
+  offset += tensors_[index].offset;
+  while (offset >= payload_.chunks()[chunk].size) {
+    offset -= payload_.chunks()[chunk].size;
+    ++chunk;
+  }
+  const Payload::Chunk& there = payload_.chunks()[chunk];
+  if (there.remote != nullptr || size > there.size - offset) return {};
+  return std::as_bytes(std::span(there.data + offset, size));
+}
+
 absl::StatusOr<v1::TensorHeader> IncomingMessage::HeaderOf(size_t index) const {
   const std::string_view bytes = tensors_[index].header;
   v1::TensorHeader header;
