@@ -4,9 +4,11 @@ load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_N
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
 # In the place of a header NAME, gcc loads NAME.gch from the first folder of its search path that holds
-# one which was made with the same options. The C library brings an almost empty header of this name, so
-# `-include stdc-predef.h` is harmless where the image is not in the search path or does not fit.
-_NAME = "stdc-predef.h"
+# one which was made with the same options. libstdc++ brings an empty header of this name, so `-include
+# ciso646` is harmless where the image is not in the search path or does not fit. The name must not be
+# that of a header which gcc includes by itself before all others: gcc would look for the image then, when
+# macros that the image expects are not defined yet, and refuse it.
+_NAME = "ciso646"
 
 def _precompiled_header_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
@@ -57,7 +59,7 @@ def _precompiled_header_impl(ctx):
     return [DefaultInfo(files = depset([image])), CcInfo(compilation_context = context)]
 
 precompiled_header = rule(
-    doc = "Gives sources that depend on it the image of `header` under the name stdc-predef.h.",
+    doc = "Gives sources that depend on it the image of `header` under the name ciso646.",
     implementation = _precompiled_header_impl,
     attrs = {
         "header": attr.label(
