@@ -5,8 +5,8 @@
 
 namespace hawser::precompiled {
 
-// Whether the source of this function was, which depends on Abseil and not on
-// GoogleTest.
+// Whether the source of this function was compiled with the image, as those
+// that depend on Abseil and not on GoogleTest.
 bool LoadsSystemImage();
 
 }  // namespace hawser::precompiled
