@@ -40,10 +40,8 @@ absl::StatusOr<std::vector<uint64_t>> KeysOf(const SparseTable& table) {
   for (size_t p = 0; p < table.num_partitions(); ++p) {
     TablePartition& partition = table.partition(p);
     RETURN_IF_ERROR(partition.Export(copy));
-    const size_t row_bytes = partition.exported_row_bytes();
-    for (size_t at = 0; at < copy.rows.size(); at += row_bytes) {
-      std::memcpy(&keys.emplace_back(), &copy.rows[at], sizeof(uint64_t));
-    }
+    copy.rows.ForEach(
+        [&](uint64_t key, const std::byte*) { keys.push_back(key); });
     RETURN_IF_ERROR(copy.ForEachRowOnDisk(table.format().layout(),
                                           [&](uint64_t key, const std::byte*) {
                                             keys.push_back(key);

@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "async/mutex.h"
 #include "async/status_macros.h"
+#include "async/yielding_mutex.h"
 #include "ps/storage/disk/row_disk.h"
 #include "ps/storage/disk/row_tier.h"
 #include "ps/storage/key_batch.h"
@@ -129,7 +129,7 @@ absl::Status TablePartition::Pull(const KeyBatch& batch, MissingRows missing,
   const bool expire = format_->rows_expire();
   const int64_t now = expire ? time_->Now() : 0;
   const size_t row_bytes = expire ? layout.bytes() : layout.weight_bytes();
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   if (missing == MissingRows::kCreate) RETURN_IF_ERROR(Reserve(batch));
   Access access = {.missing = missing, .row_bytes = row_bytes};
   if (copy_fixed != nullptr && batch.count > 0) {
@@ -164,7 +164,7 @@ absl::Status TablePartition::PullWholeRows(const KeyBatch& batch,
   if (retention_ != nullptr) missing = MissingRows::kKeep;
   const bool expire = format_->rows_expire();
   const int64_t now = expire ? time_->Now() : 0;
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   if (missing == MissingRows::kCreate) RETURN_IF_ERROR(Reserve(batch));
   VisitRows(batch, {missing, row_bytes}, [&](Group& group) {
     if (expire) HideExpired(group, now);
@@ -185,7 +185,7 @@ absl::Status TablePartition::PullFromTier(const KeyBatch& batch,
   const RowDisk* disk = nullptr;
   {
     const int64_t now = time_->Now();
-    const async::MutexLock lock(&mutex_);
+    const async::YieldingMutexLock lock(&mutex_);
     disk = &tier_->disk();
     std::vector<uint8_t> has_no_use(uses_ == nullptr ? 0 : batch.count);
     for (size_t i = 0; i < has_no_use.size(); ++i) {
@@ -278,7 +278,7 @@ absl::StatusOr<PushOutcome> TablePartition::Push(
   const bool by_key =
       format_->options().has_ranges() || !rates.uniform().has_value();
   const double rate_of_all = rates.uniform().value_or(0);
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   PushWindow* window = nullptr;
   if (id.has_value()) {
     ASSIGN_OR_RETURN(window, WindowFor(*id));
@@ -317,7 +317,7 @@ absl::StatusOr<PushOutcome> TablePartition::Assign(
     const KeyBatch& batch, const float* weights, ExistingRows existing,
     const std::optional<PushId>& id, Admission admission) {
   const RowLayout& layout = format_->layout();
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   PushWindow* window = nullptr;
   if (id.has_value()) {
     ASSIGN_OR_RETURN(window, WindowFor(*id));
@@ -350,26 +350,26 @@ absl::StatusOr<PushOutcome> TablePartition::Assign(
 }
 
 void TablePartition::Forget(rpc::Incarnation client) {
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   pushes_.Erase(client);
   inherited_.Forget(client);
 }
 
 int64_t TablePartition::num_rows() const {
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   return tier_ != nullptr && uses_ == nullptr
              ? tier_->num_rows()
              : static_cast<int64_t>(retained_rows().size());
 }
 
 size_t TablePartition::bytes() const {
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   return rows_.bytes() + (uses_ != nullptr ? uses_->bytes() : 0) +
          (retention_ != nullptr ? retention_->bytes() : 0);
 }
 
 RetentionCounts TablePartition::retention_counts() const {
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   return retention_ != nullptr ? retention_->counts() : RetentionCounts();
 }
 

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
+#include "async/yielding_mutex.h"
 #include "net/recent_keys.h"
 #include "optim/update_rule.h"
 #include "ps/storage/disk/row_disk.h"
@@ -153,10 +154,11 @@ class TablePartition {
   // Drops what is remembered of a client that makes no more pushes.
   void Forget(rpc::Incarnation client);
 
-  // Copies all rows, or those that changed since a snapshot; those that have
-  // expired are left out. Other requests wait only while the memory of the rows
-  // is copied as it is. Returns the pushes that these rows contain.
-  // kFailedPrecondition: the changes since cut.base are not known.
+  // Copies all rows as they are at one moment, or those that changed since a
+  // snapshot; those that have expired are left out. Other requests wait only
+  // while the keys are copied, and between them for some of the rows. Returns
+  // the pushes that these rows contain. kFailedPrecondition: the changes since
+  // cut.base are not known.
   absl::StatusOr<AppliedPushes> Export(PartitionCopy& copy,
                                        const SnapshotCut& cut = {});
   // Whether the changes since a snapshot are known.
@@ -165,7 +167,7 @@ class TablePartition {
   // as they are.
   void BeginChanges(uint64_t snapshot);
 
-  // Inserts rows in the form of PartitionCopy::rows, pushed to `later` seconds
+  // Inserts rows in the form of RowCopy::rows, pushed to `later` seconds
   // later than they say; a row that exists is replaced, and one that has
   // expired is left out. kResourceExhausted: out of memory; nothing changed.
   absl::Status Import(std::span<const std::byte> rows, int64_t later);
@@ -268,10 +270,9 @@ class TablePartition {
 
   // Parts of Export and Import.
   AppliedPushes CopyPushes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CopySlots(const std::optional<ChangesSince>& changes,
-                 PartitionCopy& copy) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void JoinKeysAndRows(int64_t now, PartitionCopy& copy) const;
+  void BeginCopy(const std::optional<ChangesSince>& changes,
+                 PartitionCopy& copy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropExpired(int64_t now, PartitionCopy& copy) const;
   absl::Status ImportUses(std::span<const std::byte> rows)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -330,7 +331,9 @@ class TablePartition {
   const int64_t num_shards_;
   // Of uses_; null without.
   const std::shared_ptr<const TableFormat> uses_format_;
-  mutable async::Mutex mutex_;
+  // Held by Export.
+  async::Mutex export_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  mutable async::YieldingMutex mutex_;
   RowStore rows_ ABSL_GUARDED_BY(mutex_);
   // The uses of all rows, with Retention options and rows on a disk; null for
   // other tables, whose rows in memory have them.

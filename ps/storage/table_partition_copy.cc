@@ -1,6 +1,5 @@
 // Copies of the rows of a partition, for files.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -11,17 +10,18 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
+#include "async/yielding_mutex.h"
 #include "ps/storage/disk/row_disk.h"
 #include "ps/storage/disk/row_tier.h"
 #include "ps/storage/key_batch.h"
 #include "ps/storage/memory/row_changes.h"
 #include "ps/storage/memory/row_store.h"
+#include "ps/storage/memory/slot_set.h"
 #include "ps/storage/push_window.h"
 #include "ps/storage/pushes/inherited_pushes.h"
 #include "ps/storage/retention/row_use.h"
@@ -33,75 +33,40 @@
 #include "rpc/identity/worker_info.h"
 
 namespace hawser::ps {
-namespace {
-
-// The uses of rows, by their slots in a store that has nothing else.
-struct UsesCopy {
-  void Take(const RowStore& store) {
-    bits.resize(store.num_slots());
-    store.CopySlots(reinterpret_cast<std::byte*>(bits.data()));
-    store.ForEachSlot(
-        [&](uint64_t key, uint32_t slot) { keys.emplace_back(key, slot); });
-  }
-
-  std::vector<uint32_t> bits;
-  std::vector<std::pair<uint64_t, uint32_t>> keys;
-};
-
-}  // namespace
 
 bool TablePartition::KnowsSnapshot(uint64_t snapshot) const {
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   return retained_rows().changes().Knows(snapshot);
 }
 
 void TablePartition::BeginChanges(uint64_t snapshot) {
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   retained_rows().Cut(snapshot);
-}
-
-void TablePartition::CopySlots(const std::optional<ChangesSince>& changes,
-                               PartitionCopy& copy) const {
-  const size_t row_bytes = format_->layout().bytes();
-  copy.Reserve(rows_.num_slots(), row_bytes);
-  // The changes of uses_ are those of its own slots.
-  const bool copies_all = !changes.has_value() || uses_ != nullptr;
-  if (copies_all) rows_.CopySlots(copy.slots.data());
-  const RowStore* const rows = &rows_;
-  rows_.ForEachSlot([&](uint64_t key, uint32_t slot) {
-    copy.keys[slot] = key;
-    copy.used[slot] = PartitionCopy::kCopied;
-    if (copies_all) return;
-    if (!changes->changed.Contains(slot)) {
-      copy.used[slot] = PartitionCopy::kUnchanged;
-      return;
-    }
-    std::memcpy(&copy.slots[slot * row_bytes], rows->RowIn(slot), row_bytes);
-  });
 }
 
 // Steps:
 //   1. Make room, so that the memory is there in the next step.
-//   2. Under the lock, copy the rows as they lie, and the keys by slot.
-//   3. Put keys and rows together.
+//   2. Under the lock, note which rows there are, and begin to remember
+//   changes.
+//   3. Copy the rows, letting other requests have the lock meanwhile.
+//   4. Drop the rows that have expired.
 absl::StatusOr<AppliedPushes> TablePartition::Export(PartitionCopy& copy,
                                                      const SnapshotCut& cut) {
+  const async::MutexLock exporting(&export_mutex_);
   size_t end = 0;
   {
-    const async::MutexLock lock(&mutex_);
+    const async::YieldingMutexLock lock(&mutex_);
     end = rows_.num_slots();
   }
   // Some more, for rows that are created meanwhile.
-  copy.Reserve(end + end / 8 + 1024, format_->layout().bytes());
-  std::fill(copy.used.begin(), copy.used.end(), PartitionCopy::kFree);
+  copy.rows.Reserve(end + end / 8 + 1024, format_->layout().bytes());
   copy.removed.clear();
   copy.disk_generation = 0;
-  copy.uses.reset();
+  copy.keys_in_memory.clear();
   std::optional<ChangesSince> changes;
-  UsesCopy uses;
   AppliedPushes pushes;
   {
-    const async::MutexLock lock(&mutex_);
+    const async::YieldingMutexLock lock(&mutex_);
     if (cut.base != 0) {
       changes = retained_rows().Since(cut.base);
       if (!changes.has_value()) {
@@ -109,54 +74,61 @@ absl::StatusOr<AppliedPushes> TablePartition::Export(PartitionCopy& copy,
             "the changes since that snapshot are not known");
       }
     }
-    CopySlots(changes, copy);
+    BeginCopy(changes, copy);
     pushes = CopyPushes();
-    if (tier_ != nullptr) {
-      copy.disk = tier_->disk().TakeSnapshot();
-      copy.disk_range = tier_->range();
-    }
-    if (uses_ != nullptr) uses.Take(*uses_);
     if (cut.snapshot != 0) retained_rows().Cut(cut.snapshot);
+    while (rows_.ContinueCopy()) mutex_.Yield();
+    while (uses_ != nullptr && uses_->ContinueCopy()) mutex_.Yield();
   }
-  const int64_t now = format_->rows_expire() ? time_->Now() : 0;
   if (changes.has_value()) {
     copy.removed = std::move(changes->removed);
     copy.disk_generation = changes->generation;
   }
-  if (uses_ != nullptr) {
-    copy.uses.emplace();
-    for (const auto& [key, slot] : uses.keys) {
-      if (changes.has_value() && !changes->changed.Contains(slot)) continue;
-      if (format_->HasExpired(RowUse::FromBits(uses.bits[slot]), now)) continue;
-      copy.uses->emplace(key, uses.bits[slot]);
-    }
-  }
-  JoinKeysAndRows(now, copy);
+  DropExpired(format_->rows_expire() ? time_->Now() : 0, copy);
   return pushes;
 }
 
-void TablePartition::JoinKeysAndRows(int64_t now, PartitionCopy& copy) const {
+void TablePartition::BeginCopy(const std::optional<ChangesSince>& changes,
+                               PartitionCopy& copy) {
+  const SlotSet* const changed =
+      changes.has_value() ? &changes->changed : nullptr;
+  // The changes of uses_ are those of its own slots.
+  rows_.BeginCopy(uses_ == nullptr ? changed : nullptr, copy.rows);
+  if (uses_ != nullptr) uses_->BeginCopy(changed, copy.use_rows);
+  if (tier_ == nullptr) return;
+  copy.disk = tier_->disk().TakeSnapshot();
+  copy.disk_range = tier_->range();
+  rows_.ForEach([&](uint64_t key, const std::byte*) {
+    copy.keys_in_memory.push_back(key);
+  });
+}
+
+void TablePartition::DropExpired(int64_t now, PartitionCopy& copy) const {
   const RowLayout& layout = format_->layout();
-  copy.rows.resize(copy.used.size() * exported_row_bytes());
-  std::byte* next = copy.rows.data();
-  for (size_t slot = 0; slot < copy.used.size(); ++slot) {
-    if (copy.used[slot] != PartitionCopy::kCopied) continue;
-    std::byte* const row = &copy.slots[slot * layout.bytes()];
-    if (copy.uses.has_value()) {
-      const auto found = copy.uses->find(copy.keys[slot]);
-      if (found == copy.uses->end()) continue;
+  copy.uses.reset();
+  if (uses_ != nullptr) {
+    copy.uses.emplace();
+    copy.use_rows.ForEach([&](uint64_t key, const std::byte* row) {
+      const RowUse use = uses_format_->layout().use(row);
+      if (!format_->HasExpired(use, now)) copy.uses->emplace(key, use.bits());
+    });
+    copy.rows.Filter([&](uint64_t key, std::byte* row) {
+      const auto found = copy.uses->find(key);
+      if (found == copy.uses->end()) return false;
       layout.set_use(row, RowUse::FromBits(found->second));
-    } else if (tier_ != nullptr) {
+      return true;
+    });
+  } else if (tier_ != nullptr) {
+    copy.rows.Filter([&](uint64_t, std::byte* row) {
       // Says only which rows are in memory.
       layout.set_use(row, RowUse());
-    } else if (format_->HasExpired(row, now)) {
-      continue;
-    }
-    std::memcpy(next, &copy.keys[slot], sizeof(uint64_t));
-    std::memcpy(next + sizeof(uint64_t), row, layout.bytes());
-    next += exported_row_bytes();
+      return true;
+    });
+  } else if (format_->rows_expire()) {
+    copy.rows.Filter([&](uint64_t, const std::byte* row) {
+      return !format_->HasExpired(row, now);
+    });
   }
-  copy.rows.resize(static_cast<size_t>(next - copy.rows.data()));
 }
 
 absl::Status TablePartition::Import(std::span<const std::byte> rows,
@@ -178,7 +150,7 @@ absl::Status TablePartition::Import(std::span<const std::byte> rows,
     }
     rows = kept;
   }
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   if (uses_ != nullptr) RETURN_IF_ERROR(ImportUses(rows));
   if (tier_ != nullptr) return tier_->Import(rows, rows_);
   RETURN_IF_ERROR(rows_.Reserve(rows.size() / step));
@@ -206,13 +178,13 @@ absl::Status TablePartition::ImportUses(std::span<const std::byte> rows) {
 
 void TablePartition::ImportPushes(rpc::Incarnation client,
                                   const PushWindow& pushes) {
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   pushes_.Erase(client);
   pushes_.Add(client, std::make_unique<PushWindow>(pushes));
 }
 
 void TablePartition::ImportPushes(InheritedPushes::Range range) {
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   inherited_.Add(std::move(range));
 }
 
@@ -245,7 +217,7 @@ absl::StatusOr<KeyBatch> TablePartition::NotInherited(
 void TablePartition::ForEachRow(
     absl::FunctionRef<void(uint64_t key, const std::byte* row)> visit) const {
   const int64_t now = format_->rows_expire() ? time_->Now() : 0;
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   const RowStore* const uses = uses_.get();
   rows_.ForEach([&](uint64_t key, const std::byte* row) {
     if (uses != nullptr) {

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "async/mutex.h"
 #include "async/status_macros.h"
+#include "async/yielding_mutex.h"
 #include "ps/storage/disk/row_disk.h"
 #include "ps/storage/disk/row_tier.h"
 #include "ps/storage/key_batch.h"
@@ -92,7 +92,7 @@ void TablePartition::SetUse(uint64_t key, RowUse use) {
 
 absl::StatusOr<TablePartition::Decisions> TablePartition::Decide(
     const KeyBatch& batch, AdmittedRows rows, const PushId& id) {
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   Decisions decisions;
   ASSIGN_OR_RETURN(const PushWindow* const window, WindowFor(id));
   decisions.repeated = window == nullptr;
@@ -104,7 +104,7 @@ absl::StatusOr<TablePartition::Decisions> TablePartition::Decide(
 }
 
 void TablePartition::RemoveRows(const KeyBatch& batch, const PushId& id) {
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   const absl::StatusOr<PushWindow*> window = WindowFor(id);
   if (!window.ok() || *window == nullptr) return;
   // Rows that are still on the disk are removed from there with the next push.
@@ -112,7 +112,7 @@ void TablePartition::RemoveRows(const KeyBatch& batch, const PushId& id) {
 }
 
 absl::Status TablePartition::Erase(const KeyBatch& batch) {
-  const async::MutexLock lock(&mutex_);
+  const async::YieldingMutexLock lock(&mutex_);
   return EraseRows(batch);
 }
 

@@ -1,10 +1,14 @@
 #include "ps/storage/table_partition.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "ps/storage/retention/row_retention.h"
 #include "ps/storage/retention/table_time.h"
+#include "ps/storage/snapshot/partition_copy.h"
 #include "ps/storage/table_format.h"
 #include "ps/storage/table_spec.h"
 #include "rpc/identity/worker_info.h"
@@ -125,9 +130,52 @@ TEST(TablePartitionTest, WidestRowsAreUpdatedAndCopied) {
                  .width = kWidth,
                  .rule = {"SGD", {{"lr", 1}, {"momentum", 0.5}}},
                  .tensors = {{"w", {kWidth * kRows}}}});
-  ASSERT_THAT(restored->Import(copy.rows, 0), IsOk());
+  ASSERT_THAT(restored->Import(copy.rows.rows(), 0), IsOk());
   EXPECT_EQ(Row(*restored, keys[kRows - 1], kWidth),
             Row(*partition, keys[kRows - 1], kWidth));
+}
+
+// Pushes to all rows go on meanwhile: the rows of a copy must have the same
+// ones, which are those that the copy says it contains.
+TEST(TablePartitionTest, CopyIsOfOneMoment) {
+  constexpr size_t kWidth = 16;
+  constexpr uint64_t kRows = 2000;
+  const auto partition = Partition(
+      {.name = "t", .width = kWidth, .rule = {"SGD", {{"lr", 1}}}}, kRows);
+  std::vector<uint64_t> keys(kRows);
+  for (size_t i = 0; i < kRows; ++i) keys[i] = i * i;
+  const KeyBatch batch = {keys.data(), kRows};
+  const std::vector<float> zeros(kRows * kWidth);
+  const std::vector<float> gradients(kRows * kWidth, -1);
+  constexpr rpc::Incarnation kClient{7};
+  ASSERT_THAT(partition->Assign(batch, zeros.data(), ExistingRows::kReplace,
+                                PushId{kClient, 1}),
+              IsOk());
+  std::atomic<bool> done{false};
+  std::thread pusher([&] {
+    for (uint64_t sequence = 2; !done; ++sequence) {
+      EXPECT_THAT(partition->Push(batch, gradients.data(), {1},
+                                  PushId{kClient, sequence}),
+                  IsOk());
+    }
+  });
+  PartitionCopy copy;
+  for (int i = 0; i < 100; ++i) {
+    const auto pushes = partition->Export(copy);
+    ASSERT_THAT(pushes, IsOk());
+    ASSERT_EQ(pushes->clients.size(), 1);
+    const auto expected =
+        static_cast<float>(pushes->clients[0].second.highest() - 1);
+    std::map<float, size_t> weights;
+    copy.rows.ForEach([&](uint64_t, const std::byte* row) {
+      float row_weights[kWidth];
+      std::memcpy(row_weights, row, sizeof(row_weights));
+      for (const float weight : row_weights) ++weights[weight];
+    });
+    EXPECT_EQ(weights, (std::map<float, size_t>{{expected, kRows * kWidth}}));
+  }
+  done = true;
+  pusher.join();
 }
 
 }  // namespace

@@ -51,12 +51,9 @@ inline TableContent ContentOf(const SparseTable& table) {
   for (size_t p = 0; p < table.num_partitions(); ++p) {
     const auto pushes = table.partition(p).Export(copy);
     EXPECT_THAT(pushes, async::IsOk());
-    const size_t step = table.partition(p).exported_row_bytes();
-    for (size_t at = 0; at < copy.rows.size(); at += step) {
-      uint64_t key = 0;
-      std::memcpy(&key, &copy.rows[at], sizeof(key));
-      EXPECT_THAT(add(key, &copy.rows[at + sizeof(key)]), async::IsOk());
-    }
+    copy.rows.ForEach([&](uint64_t key, const std::byte* row) {
+      EXPECT_THAT(add(key, row), async::IsOk());
+    });
     EXPECT_THAT(copy.ForEachRowOnDisk(layout, add), async::IsOk());
     auto& clients = content.pushes.emplace_back();
     for (const auto& [client, window] : pushes->clients) {

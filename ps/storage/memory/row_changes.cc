@@ -1,32 +1,15 @@
 #include "ps/storage/memory/row_changes.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "ps/storage/memory/slot_set.h"
+
 namespace hawser::ps {
-
-void SlotSet::InsertAll(const SlotSet& other) {
-  Grow(other.num_slots());
-  for (size_t i = 0; i < other.words_.size(); ++i) words_[i] |= other.words_[i];
-}
-
-void SlotSet::Grow(size_t num_slots) {
-  const size_t words = (num_slots + 63) / 64;
-  if (words > words_.size()) words_.resize(words);
-}
-
-size_t SlotSet::size() const {
-  size_t size = 0;
-  for (const uint64_t word : words_) {
-    size += static_cast<size_t>(std::popcount(word));
-  }
-  return size;
-}
 
 void RowChanges::Created(uint32_t slot) {
   Interval& interval = cuts_.back();

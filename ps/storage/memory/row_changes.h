@@ -6,37 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
+#include "ps/storage/memory/slot_set.h"
+
 namespace hawser::ps {
-
-// The slots of rows, as bits.
-class SlotSet {
- public:
-  bool Contains(uint32_t slot) const {
-    return slot / 64 < words_.size() && (words_[slot / 64] >> slot % 64 & 1);
-  }
-  // The slot must be below num_slots().
-  void Insert(uint32_t slot) {
-    // Unchecked: this is a part of each update of a row.
-    words_.data()[slot / 64] |= uint64_t{1} << slot % 64;
-  }
-  void Erase(uint32_t slot) {
-    words_[slot / 64] &= ~(uint64_t{1} << slot % 64);
-  }
-  void InsertAll(const SlotSet& other);
-
-  size_t num_slots() const { return words_.size() * 64; }
-  // Makes it at least this.
-  void Grow(size_t num_slots);
-  // Number of elements.
-  size_t size() const;
-  size_t bytes() const { return words_.capacity() * sizeof(uint64_t); }
-
- private:
-  std::vector<uint64_t> words_;
-};
 
 // The changes of rows since a snapshot.
 struct ChangesSince {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -62,17 +61,6 @@ absl::Status RowSlab::AddChunk() {
   chunks_.push_back(blocks_.back().data() + used_);
   used_ += chunk_bytes;
   return absl::OkStatus();
-}
-
-void RowSlab::CopyTo(std::byte* rows) const {
-  const size_t chunk_bytes = row_bytes_ << chunk_shift_;
-  size_t left = size_t{next_} * row_bytes_;
-  for (size_t i = 0; left > 0; ++i) {
-    const size_t bytes = std::min(left, chunk_bytes);
-    std::memcpy(rows, chunks_[i], bytes);
-    rows += bytes;
-    left -= bytes;
-  }
 }
 
 size_t RowSlab::bytes() const {

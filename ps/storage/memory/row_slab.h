@@ -37,8 +37,6 @@ class RowSlab {
 
   // Number of slots that were ever allocated: all slots are below it.
   uint32_t end() const { return next_; }
-  // Copies the rows of all slots below end(), also of free ones, to `rows`.
-  void CopyTo(std::byte* rows) const;
 
   size_t row_bytes() const { return row_bytes_; }
   // Memory of the chunks, and of the list of free slots.

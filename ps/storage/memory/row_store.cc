@@ -7,6 +7,8 @@
 
 #include "absl/status/status.h"
 #include "async/status_macros.h"
+#include "ps/storage/memory/row_copy.h"
+#include "ps/storage/memory/slot_set.h"
 #include "ps/storage/rows/new_row.h"
 #include "ps/storage/table_format.h"
 
@@ -23,9 +25,16 @@ absl::Status RowStore::Reserve(size_t count) {
   return slab_.Reserve(count);
 }
 
-std::byte* RowStore::Insert(uint64_t key, uint64_t hash) {
+uint32_t RowStore::Allocate(uint64_t key, uint64_t hash) {
   const uint32_t slot = slab_.Allocate();
+  // It may have the content of a row that was removed since the copy began.
+  if (copy_ != nullptr) copy_->Save(slot, slab_.Row(slot));
   slots_.Insert(key, hash, slot);
+  return slot;
+}
+
+std::byte* RowStore::Insert(uint64_t key, uint64_t hash) {
+  const uint32_t slot = Allocate(key, hash);
   changes_.Create(slot);
   return slab_.Row(slot);
 }
@@ -49,10 +58,24 @@ uint32_t RowStore::Unload(uint64_t key, uint64_t hash) {
 }
 
 std::byte* RowStore::Load(uint64_t key, uint64_t hash, uint32_t generation) {
-  const uint32_t slot = slab_.Allocate();
-  slots_.Insert(key, hash, slot);
+  const uint32_t slot = Allocate(key, hash);
   changes_.Load(slot, generation);
   return slab_.Row(slot);
+}
+
+void RowStore::BeginCopy(const SlotSet* slots, RowCopy& copy) {
+  copy.Begin(num_slots(), slab_.row_bytes());
+  slots_.ForEach([&](uint64_t key, uint32_t slot) {
+    if (slots == nullptr || slots->Contains(slot)) copy.Add(key, slot);
+  });
+  copy.Start();
+  copy_ = &copy;
+}
+
+bool RowStore::ContinueCopy() {
+  if (copy_->Continue(slab_)) return true;
+  copy_ = nullptr;
+  return false;
 }
 
 }  // namespace hawser::ps

@@ -12,7 +12,9 @@
 #include "absl/status/status.h"
 #include "ps/storage/memory/key_map.h"
 #include "ps/storage/memory/row_changes.h"
+#include "ps/storage/memory/row_copy.h"
 #include "ps/storage/memory/row_slab.h"
+#include "ps/storage/memory/slot_set.h"
 #include "ps/storage/table_format.h"
 
 namespace hawser::ps {
@@ -58,7 +60,8 @@ class RowStore {
     const uint32_t slot = slots_.FindElsewhere(key, hash);
     return changes ? Change(slot) : RowOrNull(slot);
   }
-  void MarkChanged(const Entry& entry) { changes_.Change(entry.slot); }
+  // Before the row of an entry is changed.
+  void MarkChanged(const Entry& entry) { Change(entry.slot); }
 
   // Makes room for `count` more rows. kResourceExhausted: out of memory; names
   // the remedy.
@@ -95,16 +98,15 @@ class RowStore {
     return Entry{key, slab_.Row(slot), slot};
   }
 
-  // For a copy of all rows: the rows of slots below num_slots(), also of those
-  // that are not in use, one after the other; and visit(key, slot) for those in
-  // use.
+  // Begins to copy the rows as they are now: all, or those in `slots` if that
+  // is not null. One copy at a time, which must live until ContinueCopy returns
+  // false.
+  void BeginCopy(const SlotSet* slots, RowCopy& copy);
+  // Copies some more of them. Rows may change before the next call. False: all
+  // are copied.
+  bool ContinueCopy();
+  // Slots of all rows are below it.
   size_t num_slots() const { return slab_.end(); }
-  void CopySlots(std::byte* rows) const { slab_.CopyTo(rows); }
-  template <class Visit>
-  void ForEachSlot(const Visit& visit) const {
-    slots_.ForEach(visit);
-  }
-  const std::byte* RowIn(uint32_t slot) const { return slab_.Row(slot); }
 
   // Rows that were created, changed and removed since snapshots.
   const RowChanges& changes() const { return changes_; }
@@ -119,14 +121,21 @@ class RowStore {
     return slot == KeyMap::kNoSlot ? nullptr : slab_.Row(slot);
   }
   std::byte* Change(uint32_t slot) {
-    if (slot != KeyMap::kNoSlot) changes_.Change(slot);
-    return RowOrNull(slot);
+    if (slot == KeyMap::kNoSlot) return nullptr;
+    changes_.Change(slot);
+    std::byte* const row = slab_.Row(slot);
+    if (copy_ != nullptr) copy_->Save(slot, row);
+    return row;
   }
+  // A slot for a row of `key`, which is put into the map.
+  uint32_t Allocate(uint64_t key, uint64_t hash);
 
   const std::shared_ptr<const TableFormat> format_;
   KeyMap slots_;
   RowSlab slab_;
   RowChanges changes_;
+  // That is being made; null if there is none.
+  RowCopy* copy_ = nullptr;
 };
 
 }  // namespace hawser::ps

@@ -44,8 +44,8 @@ std::optional<RowStore::Entry> EvictionClock::Choose(RowStore& rows,
         format_->HasExpired(entry->row, now)) {
       return entry;
     }
-    layout.set_use(entry->row, use.WithPushes(1));
     if (uses_ == Uses::kState) rows.MarkChanged(*entry);
+    layout.set_use(entry->row, use.WithPushes(1));
     ++considered;
     if (use.Age(now) > oldest_age) {
       oldest_age = use.Age(now);

@@ -15,21 +15,12 @@
 
 namespace hawser::ps {
 
-void PartitionCopy::Reserve(size_t count, size_t row_bytes) {
-  if (keys.size() >= count) return;
-  slots.resize(count * row_bytes);
-  keys.resize(count);
-  used.resize(count);
-}
-
 absl::Status PartitionCopy::ForEachRowOnDisk(
     const RowLayout& layout,
     absl::FunctionRef<absl::Status(uint64_t, const std::byte*)> visit) const {
   if (disk == nullptr) return absl::OkStatus();
-  absl::flat_hash_set<uint64_t> in_memory;
-  for (size_t slot = 0; slot < used.size(); ++slot) {
-    if (used[slot] != kFree) in_memory.insert(keys[slot]);
-  }
+  const absl::flat_hash_set<uint64_t> in_memory(keys_in_memory.begin(),
+                                                keys_in_memory.end());
   std::vector<std::byte> copy(layout.bytes());
   return disk->ForEach(
       disk_range, [&](uint64_t key, const std::byte* row) -> absl::Status {

@@ -13,6 +13,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "ps/storage/disk/row_disk.h"
+#include "ps/storage/memory/row_copy.h"
 #include "ps/storage/row_layout.h"
 
 namespace hawser::ps {
@@ -29,12 +30,6 @@ struct SnapshotCut {
 // The rows of a partition at one moment. Use one again for several partitions:
 // its memory is then there already when a partition is locked.
 struct PartitionCopy {
-  // Of a slot.
-  enum Slot : uint8_t { kFree, kUnchanged, kCopied };
-
-  // Makes room for the rows of `slots` slots.
-  void Reserve(size_t slots, size_t row_bytes);
-
   // Calls visit(key, row) for the rows on the disk, until it returns an error,
   // which is then returned. Errors of RowDisk.
   absl::Status ForEachRowOnDisk(
@@ -42,8 +37,8 @@ struct PartitionCopy {
       absl::FunctionRef<absl::Status(uint64_t key, const std::byte* row)> visit)
       const;
 
-  // Of those in memory: the key in 8 bytes, then the row, one after the other.
-  std::vector<std::byte> rows;
+  // Of those in memory.
+  RowCopy rows;
   // With a base: keys that had a row, and have lost it. Some may have one
   // again.
   std::vector<uint64_t> removed;
@@ -53,14 +48,14 @@ struct PartitionCopy {
   HashRange disk_range;
   // RowTier generation from which on rows on the disk are copied.
   uint32_t disk_generation = 0;
+  // With rows on a disk: the keys of those in memory, also of those that are
+  // not copied.
+  std::vector<uint64_t> keys_in_memory;
   // For a table with rows on a disk and Retention options: the keys whose rows
   // are copied, with their RowUse::bits.
   std::optional<absl::flat_hash_map<uint64_t, uint32_t>> uses;
-
-  // By slot: its row, its key, and its state.
-  std::vector<std::byte> slots;
-  std::vector<uint64_t> keys;
-  std::vector<uint8_t> used;
+  // Where these come from.
+  RowCopy use_rows;
 };
 
 }  // namespace hawser::ps

@@ -140,7 +140,7 @@ absl::StatusOr<int64_t> WritePartition(TablePartition& partition,
   RETURN_IF_ERROR(writer.Message(RecordKind::kPartition, header));
   RETURN_IF_ERROR(WriteRemoved(copy.removed, writer));
   RowWriter rows(partition.exported_row_bytes(), writer);
-  RETURN_IF_ERROR(rows.Write(copy.rows));
+  RETURN_IF_ERROR(rows.Write(copy.rows.rows()));
   RETURN_IF_ERROR(copy.ForEachRowOnDisk(
       layout,
       [&](uint64_t key, const std::byte* row) { return rows.Add(key, row); }));
