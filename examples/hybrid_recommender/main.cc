@@ -27,6 +27,7 @@
 #include "autograd/ops/join.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
+#include "collectives/agent/group_service.h"
 #include "collectives/process_group.h"
 #include "data/metrics.h"
 #include "data/tabular/sample_batches.h"
@@ -34,6 +35,7 @@
 #include "launch/job/job_flags.h"
 #include "launch/job/job_member.h"
 #include "launch/job/job_program.h"
+#include "launch/job/role_group.h"
 #include "nlohmann/json.hpp"
 #include "nn/linear.h"
 #include "nn/loss.h"
@@ -273,10 +275,11 @@ absl::Status Train(JobMember& member, StopSignals& stop) {
   const launch::JobOptions& job = member.options();
   const bool leads = job.index == 0;
   const std::string interface = absl::GetFlag(FLAGS_gradient_interface);
-  ASSIGN_OR_RETURN(ProcessGroup* const group,
-                   member.MakeGroup({.gloo = {.interface = interface,
-                                              .allow_insecure_network =
-                                                  !interface.empty()}}));
+  ASSIGN_OR_RETURN(
+      ProcessGroup* const group,
+      launch::MakeRoleGroup(
+          member, {.gloo = {.interface = interface,
+                            .allow_insecure_network = !interface.empty()}}));
   ASSIGN_OR_RETURN(Model model,
                    Model::Create(member.agent(), job.workers(kServer)));
   async::RealClock clock;
@@ -312,6 +315,7 @@ absl::Status Train(JobMember& member, StopSignals& stop) {
 absl::Status Run(const launch::JobOptions& job, StopSignals& stop) {
   std::vector<std::unique_ptr<rpc::Service>> services;
   services.push_back(std::make_unique<ps::TableService>());
+  services.push_back(std::make_unique<collectives::GroupService>());
   ASSIGN_OR_RETURN(const auto member,
                    JobMember::Join(job, std::move(services)));
   return member->Leave(job.role == kTrainer ? Train(*member, stop)

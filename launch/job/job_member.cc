@@ -13,8 +13,8 @@
 #include "absl/time/time.h"
 #include "async/future.h"
 #include "async/join.h"
+#include "async/mutex.h"
 #include "async/status_macros.h"
-#include "collectives/agent/group_service.h"
 #include "launch/job/job_monitor.h"
 #include "launch/job/job_options.h"
 #include "launch/worker.h"
@@ -97,7 +97,6 @@ absl::StatusOr<std::unique_ptr<JobMember>> JobMember::Join(
   worker.limits.liveness.silent_limit = options.silent_limit;
   worker.registry = registry;
   worker.services = std::move(services);
-  worker.services.push_back(std::make_unique<collectives::GroupService>());
   worker.services.push_back(std::move(monitor));
   ASSIGN_OR_RETURN(member->worker_, Worker::Start(std::move(worker)));
   return member;
@@ -135,18 +134,9 @@ absl::Status JobMember::Meet(const std::string& name) {
   return barrier.Complete("");
 }
 
-absl::StatusOr<collectives::ProcessGroup*> JobMember::MakeGroup(
-    const collectives::MakeGroupOptions& options) {
-  ASSIGN_OR_RETURN(const auto group,
-                   agent().service<collectives::GroupService>()->MakeGroup(
-                       options_.workers(options_.role), options));
-  groups_.push_back(group);
-  monitor_->ended().OnReady(
-      [weak = std::weak_ptr(group)](const absl::Status& status) {
-        const auto ended = weak.lock();
-        if (!status.ok() && ended != nullptr) ended->Abort(status);
-      });
-  return group.get();
+void JobMember::KeepUntilLeft(std::shared_ptr<const void> object) {
+  const async::MutexLock lock(&mutex_);
+  kept_.push_back(std::move(object));
 }
 
 int64_t JobMember::AddSamples(int64_t samples) {

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/clock.h"
 #include "async/future.h"
-#include "collectives/make_group.h"
-#include "collectives/process_group.h"
+#include "async/mutex.h"
 #include "launch/job/job_monitor.h"
 #include "launch/job/job_options.h"
 #include "launch/job/sample_counts.h"
@@ -47,10 +47,10 @@ namespace hawser::launch {
 // thread.
 class JobMember {
  public:
-  // Joins the job, with these services in addition to those of a Worker and a
-  // collectives::GroupService. Other workers may call the functions of
-  // `registry`, if it is not null; Join adds some to it, and it must outlive
-  // the member. Errors are those of Worker::Start.
+  // Joins the job, with these services in addition to those of a Worker. Other
+  // workers may call the functions of `registry`, if it is not null; Join adds
+  // some to it, and it must outlive the member. Errors are those of
+  // Worker::Start.
   static absl::StatusOr<std::unique_ptr<JobMember>> Join(
       const JobOptions& options,
       std::vector<std::unique_ptr<rpc::Service>> services = {},
@@ -82,20 +82,13 @@ class JobMember {
     const rpc::CurrentCall::Scope scope_;
   };
 
-  // Waits for the end of the job.
-  absl::Status WaitForEnd() { return monitor_->ended().Wait(); }
+  // Completes with the status with which the job ends: OK if its work is done.
+  async::Future<void> ended() const { return monitor_->ended(); }
+  absl::Status WaitForEnd() const { return ended().Wait(); }
 
   // Waits until all processes of this role have called it with `name`, which
   // must be another one each time.
   absl::Status Meet(const std::string& name);
-
-  // Makes a process group of all processes of this role, in which rank i has
-  // the index i. All of them call it with the same name, another one each time.
-  // When the job ends with an error, the operations of the group do too. The
-  // group belongs to the member; do not use it after Leave. Errors are those of
-  // collectives::GroupService::MakeGroup.
-  absl::StatusOr<collectives::ProcessGroup*> MakeGroup(
-      const collectives::MakeGroupOptions& options = {});
 
   // Adds samples that this process has processed, and tells the first process
   // of its role, at most every 100 ms. Returns how many all processes of the
@@ -108,6 +101,11 @@ class JobMember {
 
   // Ends the job for all processes: its work is done.
   absl::Status EndJob() { return NotifyOthers({}, ""); }
+
+  // Keeps `object` until this process has left: for what other processes would
+  // take for the cause if its end came before the news why this one leaves.
+  // Destroyed before the agent.
+  void KeepUntilLeft(std::shared_ptr<const void> object);
 
   // Leaves the job. If `outcome` is OK, leaves gracefully, together with the
   // other workers. Otherwise notifies them of the error, so that they report
@@ -133,9 +131,9 @@ class JobMember {
   // Set if another process serves the store. Outlives the worker.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<Worker> worker_;
-  // They live until the others know why this process leaves: the end of a group
-  // would hide it.
-  std::vector<std::shared_ptr<collectives::ProcessGroup>> groups_;
+  async::Mutex mutex_;
+  // Of KeepUntilLeft.
+  std::vector<std::shared_ptr<const void>> kept_ ABSL_GUARDED_BY(mutex_);
 
   // Of this process.
   int64_t samples_ = 0;

@@ -2,9 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <future>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,14 +12,10 @@
 #include "absl/time/time.h"
 #include "async/future.h"
 #include "async/testing/status_matchers.h"
-#include "collectives/process_group.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "launch/job/job_options.h"
+#include "launch/job/testing/job_test_fixture.h"
 #include "rpc/functions/function.h"
-#include "rpc/functions/function_registry.h"
-#include "store/grpc/server.h"
-#include "tensor/tensor.h"
 
 namespace hawser::launch {
 namespace {
@@ -32,45 +26,7 @@ using ::testing::HasSubstr;
 
 inline constexpr rpc::Function<void()> kWait{"job_member_test.Wait"};
 
-// A job of a server and two trainers, each in a thread of this process.
-class JobMemberTest : public testing::Test {
- protected:
-  using Work = std::function<absl::Status(JobMember& member)>;
-
-  void SetUp() override {
-    auto started = store::StoreServer::Start({});
-    ASSERT_THAT(started, IsOk());
-    store_ = *std::move(started);
-  }
-
-  // Runs `work` as this process, and returns the outcome of leaving.
-  std::future<absl::Status> Run(const std::string& role, int index, Work work) {
-    JobOptions options;
-    options.roles = {{"server", 1}, {"trainer", 2}};
-    options.role = role;
-    options.index = index;
-    options.master = "tcp://" + store_->address();
-    options.external_store = true;
-    options.silent_limit = absl::Seconds(20);
-    rpc::FunctionRegistry* const registry =
-        role == "server" ? &registry_ : nullptr;
-    return std::async(std::launch::async,
-                      [options, work, registry]() -> absl::Status {
-                        absl::StatusOr<std::unique_ptr<JobMember>> member =
-                            JobMember::Join(options, {}, registry);
-                        if (!member.ok()) return member.status();
-                        return (*member)->Leave(work(**member));
-                      });
-  }
-
-  static absl::Status WaitForEnd(JobMember& member) {
-    return member.WaitForEnd();
-  }
-
-  std::unique_ptr<store::StoreServer> store_;
-  // Of the server.
-  rpc::FunctionRegistry registry_;
-};
+using JobMemberTest = JobTest;
 
 TEST_F(JobMemberTest, FirstTrainerCountsTheSamplesOfAllAndEndsTheJob) {
   auto server = Run("server", 0, WaitForEnd);
@@ -107,46 +63,6 @@ TEST_F(JobMemberTest, AllReportTheErrorOfTheOneThatFailed) {
     EXPECT_THAT(other->get(), StatusIs(absl::StatusCode::kUnavailable,
                                        HasSubstr("the data are damaged")));
   }
-}
-
-TEST_F(JobMemberTest, ProcessesOfARoleFormAGroup) {
-  const auto work = [](JobMember& member) -> absl::Status {
-    auto group = member.MakeGroup();
-    if (!group.ok()) return group.status();
-    EXPECT_EQ((*group)->rank(), member.options().index);
-    tensor::Tensor sum = tensor::Tensor::Full({2}, (*group)->rank() + 1);
-    EXPECT_THAT((*group)->AllReduce(sum), IsOk());
-    EXPECT_EQ(sum.ToVector<float>(), std::vector<float>(2, 3));
-    return member.options().index == 0 ? member.EndJob() : member.WaitForEnd();
-  };
-  auto server = Run("server", 0, WaitForEnd);
-  auto second = Run("trainer", 1, work);
-  auto first = Run("trainer", 0, work);
-  EXPECT_THAT(first.get(), IsOk());
-  EXPECT_THAT(second.get(), IsOk());
-  EXPECT_THAT(server.get(), IsOk());
-}
-
-// A process that waits for one that leaves gets the cause.
-TEST_F(JobMemberTest, AGroupEndsWithTheErrorOfTheJob) {
-  const auto work = [](JobMember& member) -> absl::Status {
-    auto group = member.MakeGroup();
-    if (!group.ok()) return group.status();
-    if (member.options().index == 1) {
-      return absl::DataLossError("the data are damaged");
-    }
-    const absl::Status status = (*group)->Barrier();
-    EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
-                                 HasSubstr("the data are damaged")));
-    return status;
-  };
-  auto server = Run("server", 0, WaitForEnd);
-  auto second = Run("trainer", 1, work);
-  auto first = Run("trainer", 0, work);
-  EXPECT_THAT(second.get(), StatusIs(absl::StatusCode::kDataLoss));
-  EXPECT_THAT(first.get(), StatusIs(absl::StatusCode::kUnavailable,
-                                    HasSubstr("the data are damaged")));
-  EXPECT_THAT(server.get(), StatusIs(absl::StatusCode::kUnavailable));
 }
 
 TEST_F(JobMemberTest, CallsOfAScopeEndWithTheJob) {
