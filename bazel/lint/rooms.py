@@ -62,6 +62,7 @@ TEST_ROOMS = [
     "collectives/nccl/testing",
     "collectives/testing",
     "data/tabular/testing",
+    "launch/job/testing",
     "net/testing",
     "ps/testing",
     "rpc/grpc/tests",
