@@ -46,8 +46,7 @@ void TablePartition::BeginChanges(uint64_t snapshot) {
 
 // Steps:
 //   1. Make room, so that the memory is there in the next step.
-//   2. Under the lock, note which rows there are, and begin to remember
-//   changes.
+//   2. Under the lock, note which rows there are, and save them from changes.
 //   3. Copy the rows, letting other requests have the lock meanwhile.
 //   4. Drop the rows that have expired.
 absl::StatusOr<AppliedPushes> TablePartition::Export(PartitionCopy& copy,

@@ -22,7 +22,7 @@ namespace hawser::ps {
 // all rows are copied, and Save before each change. Thread-compatible.
 class RowCopy {
  public:
-  // Makes room for the rows of `num_slots` slots.
+  // Makes room for the rows of `num_slots` slots, of `row_bytes` each.
   void Reserve(size_t num_slots, size_t row_bytes);
 
   // Forgets all rows. Slots of rows to copy are below `num_slots`.
@@ -31,6 +31,7 @@ class RowCopy {
     keys_[slot] = key;
     added_.Insert(slot);
   }
+  // After the last row was added.
   void Start();
 
   // The row in `slot` is about to change, or has been removed and its slot is
