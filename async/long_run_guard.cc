@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,8 +16,11 @@
 namespace hawser::async {
 namespace {
 
+// Between two looks of the watching thread if it sees no thread at work: each
+// look interrupts a thread on a busy machine.
+constexpr std::chrono::milliseconds kInterval{8};
 // The watching thread sleeps after this many looks without a guard.
-constexpr int kIdleLooks = 10;
+constexpr int kIdleLooks = 2;
 
 // The guarded work of one thread.
 class Work {
@@ -126,11 +130,16 @@ class Watch {
   void Run() {
     MutexLock lock(&mutex_);
     int idle_looks = 0;
+    std::chrono::milliseconds wait = LongRunGuard::kLimit;
     while (true) {
-      woken_.WaitUntil(&mutex_,
-                       std::chrono::steady_clock::now() + LongRunGuard::kLimit);
+      woken_.WaitUntil(&mutex_, std::chrono::steady_clock::now() + wait);
       bool any = false;
-      for (Work* work : works_) any |= work->Look();
+      bool runs = false;
+      for (Work* work : works_) {
+        any |= work->Look();
+        runs |= work->running();
+      }
+      wait = runs ? LongRunGuard::kLimit : kInterval;
       idle_looks = any ? 0 : idle_looks + 1;
       if (idle_looks < kIdleLooks) continue;
       asleep_.store(true, std::memory_order_seq_cst);
@@ -141,6 +150,7 @@ class Watch {
       }
       while (asleep_.load(std::memory_order_relaxed)) woken_.Wait(&mutex_);
       idle_looks = 0;
+      wait = LongRunGuard::kLimit;
     }
   }
 

@@ -12,14 +12,15 @@
 namespace hawser::async {
 
 // Scope around work of unknown length in a thread that others wait for, such as
-// one that polls a socket. After one to two milliseconds, the thread's
+// one that polls a socket. After one to ten milliseconds, the thread's
 // BlockingObserver is told that the thread blocks, so that another one replaces
 // it, and at the end of the scope that it resumes. A BlockingRegion inside the
 // scope tells the observer at once.
 //
 // The observer is called in another thread, which serves all guards of the
-// process. That thread looks at them every millisecond, and sleeps if none was
-// used for ten. Without it, a guard takes two atomic operations.
+// process. That thread looks at them every eight milliseconds, and again a
+// millisecond after it has seen a thread at work, and sleeps if none was at
+// work for two looks. Without it, a guard takes two atomic operations.
 //
 // Has no effect in a thread without an observer, and inside another guard.
 class LongRunGuard final : private BlockingObserver {

@@ -2,6 +2,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <latch>
 #include <string>
 #include <thread>
@@ -107,7 +110,7 @@ TEST(LongRunGuardTest, AThreadWithoutAnObserverIsNotReplaced) {
 TEST(LongRunGuardTest, LeavesShortWorkAlone) {
   RecordingObserver observer;
   const auto end =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
   // Each takes far less than a millisecond; all together take longer.
   int longest = 0;
   while (std::chrono::steady_clock::now() < end) {
@@ -119,6 +122,38 @@ TEST(LongRunGuardTest, LeavesShortWorkAlone) {
   }
   // The machine may have interrupted some.
   EXPECT_LE(observer.calls().size(), 2 * longest);
+}
+
+// How often the watching thread has slept, by the kernel.
+int64_t NumSleeps() {
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    if (name != "rpc-watch") continue;
+    std::ifstream status(task.path() / "status");
+    for (std::string word; status >> word;) {
+      int64_t sleeps = 0;
+      if (word == "voluntary_ctxt_switches:" && status >> sleeps) return sleeps;
+    }
+  }
+  ADD_FAILURE() << "there is no watching thread";
+  return 0;
+}
+
+// Each time that it wakes, it interrupts a thread of a busy machine.
+TEST(LongRunGuardTest, TheWatchingThreadLooksRarelyWhileWorkIsShort) {
+  RecordingObserver observer;
+  { LongRunGuard guard(nullptr); }
+  const int64_t before = NumSleeps();
+  constexpr std::chrono::milliseconds kTime{400};
+  const auto end = std::chrono::steady_clock::now() + kTime;
+  while (std::chrono::steady_clock::now() < end) {
+    // Works for a small part of the time.
+    { LongRunGuard guard(nullptr); }
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  EXPECT_LE(NumSleeps() - before, kTime / std::chrono::milliseconds(4));
 }
 
 TEST(LongRunGuardTest, ABlockingRegionTellsTheObserverAtOnce) {
