@@ -160,7 +160,7 @@ TEST(TablePartitionTest, CopyIsOfOneMoment) {
     }
   });
   PartitionCopy copy;
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 10; ++i) {
     const auto pushes = partition->Export(copy);
     ASSERT_THAT(pushes, IsOk());
     ASSERT_EQ(pushes->clients.size(), 1);
