@@ -1,6 +1,7 @@
 #include "ps/storage/table_partition.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -160,7 +161,9 @@ TEST(TablePartitionTest, CopyIsOfOneMoment) {
     }
   });
   PartitionCopy copy;
-  for (int i = 0; i < 10; ++i) {
+  // Instrumented, the pusher holds the lock most of the time.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  for (int i = 0; i < 100 && std::chrono::steady_clock::now() < end; ++i) {
     const auto pushes = partition->Export(copy);
     ASSERT_THAT(pushes, IsOk());
     ASSERT_EQ(pushes->clients.size(), 1);
