@@ -77,7 +77,7 @@ TEST(LongRunGuardTest, ReplacesTheSameThreadAgain) {
 TEST(LongRunGuardTest, WakesTheWatchingThread) {
   for (int times = 1; times <= 3; ++times) {
     RecordingObserver observer;
-    // The watching thread sleeps after ten milliseconds without guards.
+    // The watching thread sleeps after two looks without guards.
     const auto end =
         std::chrono::steady_clock::now() + std::chrono::milliseconds(40);
     while (std::chrono::steady_clock::now() < end) std::this_thread::yield();

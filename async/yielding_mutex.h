@@ -15,7 +15,8 @@ namespace hawser::async {
 // For long work that is done in steps under a lock which others hold briefly.
 // Unlocking a mutex between the steps would not let the others have it: the
 // thread that unlocks it locks it again before they have woken up. Costs as
-// much as a Mutex while nobody yields.
+// much as a Mutex while nobody waits for it. Not fair: a thread that locks it
+// again at once may have it several times before one that waits.
 class ABSL_LOCKABLE YieldingMutex {
  public:
   YieldingMutex() = default;
