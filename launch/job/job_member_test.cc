@@ -41,9 +41,7 @@ TEST_F(JobMemberTest, FirstTrainerCountsTheSamplesOfAllAndEndsTheJob) {
     EXPECT_THAT(member.FinishSamples(), async::IsOkAndHolds(65));
     return member.EndJob();
   });
-  EXPECT_THAT(first.get(), IsOk());
-  EXPECT_THAT(second.get(), IsOk());
-  EXPECT_THAT(server.get(), IsOk());
+  ExpectAllOk({&first, &second, &server});
 }
 
 TEST_F(JobMemberTest, AllReportTheErrorOfTheOneThatFailed) {
@@ -131,9 +129,7 @@ TEST_F(JobMemberTest, ProcessesOfARoleMeet) {
     EXPECT_THAT(meet(member), IsOk());
     return member.EndJob();
   });
-  EXPECT_THAT(first.get(), IsOk());
-  EXPECT_THAT(second.get(), IsOk());
-  EXPECT_THAT(server.get(), IsOk());
+  ExpectAllOk({&first, &second, &server});
 }
 
 TEST_F(JobMemberTest, AMeetingIsNotLostWhenTheJobEndsAfterIt) {
@@ -152,9 +148,7 @@ TEST_F(JobMemberTest, AMeetingIsNotLostWhenTheJobEndsAfterIt) {
     EXPECT_THAT(member.Meet("last"), IsOk());
     return member.EndJob();
   });
-  EXPECT_THAT(first.get(), IsOk());
-  EXPECT_THAT(second.get(), IsOk());
-  EXPECT_THAT(server.get(), IsOk());
+  ExpectAllOk({&first, &second, &server});
 }
 
 TEST_F(JobMemberTest, MeetingsEndWithTheJob) {
@@ -185,9 +179,7 @@ TEST_F(JobMemberTest, WaitsReturnTheResultWhileTheJobRuns) {
     EXPECT_THAT(member.FinishSamples(), IsOk());
     return member.EndJob();
   });
-  EXPECT_THAT(first.get(), IsOk());
-  EXPECT_THAT(second.get(), IsOk());
-  EXPECT_THAT(server.get(), IsOk());
+  ExpectAllOk({&first, &second, &server});
 }
 
 }  // namespace

@@ -43,9 +43,7 @@ TEST_F(RoleGroupTest, ProcessesOfARoleFormAGroup) {
   auto server = Run("server", 0, WaitForEnd);
   auto second = Run("trainer", 1, work);
   auto first = Run("trainer", 0, work);
-  EXPECT_THAT(first.get(), IsOk());
-  EXPECT_THAT(second.get(), IsOk());
-  EXPECT_THAT(server.get(), IsOk());
+  ExpectAllOk({&first, &second, &server});
 }
 
 // A process that waits for one that leaves gets the cause.
@@ -81,9 +79,7 @@ TEST_F(RoleGroupWithoutServiceTest, NamesTheServiceThatIsMissing) {
                          HasSubstr("collectives::GroupService")));
     return member.EndJob();
   });
-  EXPECT_THAT(first.get(), IsOk());
-  EXPECT_THAT(second.get(), IsOk());
-  EXPECT_THAT(server.get(), IsOk());
+  ExpectAllOk({&first, &second, &server});
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <future>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -56,6 +57,13 @@ class JobTest : public ::testing::Test {
 
   // Of each process.
   virtual Services services() const { return {}; }
+
+  static void ExpectAllOk(
+      std::initializer_list<std::future<absl::Status>*> processes) {
+    for (std::future<absl::Status>* process : processes) {
+      EXPECT_THAT(process->get(), async::IsOk());
+    }
+  }
 
   static absl::Status WaitForEnd(JobMember& member) {
     return member.WaitForEnd();
