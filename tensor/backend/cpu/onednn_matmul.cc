@@ -176,11 +176,16 @@ bool SgemmDoes(const MatMulShape& shape) {
 
 // Measured by matmul_benchmark: sgemm is up to 10 % faster for a row-major b,
 // except for short sums, and for a transposed a. It is slower for a transposed
-// b.
+// b. The first sgemm of a process generates code for 30 ms, a primitive for
+// 0.2 to 2 ms: products of less than a millisecond win that back only after
+// thousands of calls.
 bool SgemmIsFaster(const MatMulShape& shape) {
   if (shape.b_strides[1] != 1) return false;
   constexpr int64_t kShortSum = 128;
-  return shape.a_strides[1] != 1 || shape.a_dims[1] >= kShortSum;
+  constexpr int64_t kLargeProduct = int64_t{1} << 25;
+  const int64_t sum = shape.a_dims[1];
+  return (shape.a_strides[1] != 1 || sum >= kShortSum) &&
+         shape.a_dims[0] * shape.b_dims[1] * sum >= kLargeProduct;
 }
 
 }  // namespace
