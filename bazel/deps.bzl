@@ -8,9 +8,11 @@ load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")
 load("//bazel:system_repository.bzl", "system_repository")
 load("//bazel/cuda:cuda_repository.bzl", "cuda_repository")
 load("//bazel/mpi:mpi_repository.bzl", "mpi_repository")
+load("//bazel/precompiled:gcc_plugin_headers.bzl", "gcc_plugin_headers")
 load("//bazel/system:absl.bzl", "ABSL_LINKOPTS", "ABSL_PACKAGES")
 
 def _bazel_stand_ins():
+    maybe(gcc_plugin_headers, name = "gcc_plugin_headers")
     maybe(
         system_repository,
         name = "rules_cc",

@@ -26,7 +26,12 @@ def _precompiled_header_impl(ctx):
         output_file = image.path,
         # As --force_pic has it in .bazelrc.
         use_pic = True,
-        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ["-x", "c++-header"],
+        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + [
+            "-x",
+            "c++-header",
+            "-fplugin=" + ctx.file._plugin.path,
+            "-Werror=unknown-pragmas",
+        ],
     )
     ctx.actions.run(
         executable = cc_common.get_tool_for_action(
@@ -43,7 +48,7 @@ def _precompiled_header_impl(ctx):
             action_name = CPP_COMPILE_ACTION_NAME,
             variables = variables,
         ),
-        inputs = depset([ctx.file.header] + ctx.files.includes, transitive = [toolchain.all_files]),
+        inputs = depset([ctx.file.header, ctx.file._plugin] + ctx.files.includes, transitive = [toolchain.all_files]),
         outputs = [image],
         mnemonic = "CppPrecompile",
         progress_message = "Precompiling %s" % ctx.file.header.short_path,
@@ -73,6 +78,10 @@ precompiled_header = rule(
         ),
         "first": attr.bool(
             doc = "A source that depends on several images loads the one that is first.",
+        ),
+        "_plugin": attr.label(
+            default = ":instantiate_templates",
+            allow_single_file = [".so"],
         ),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },

@@ -6,4 +6,6 @@
 #include "gtest/gtest.h"
 #include "system_headers.h"
 
+#pragma hawser instantiate_templates
+
 #endif  // HAWSER_BAZEL_PRECOMPILED_TEST_HEADERS_H_
