@@ -2,91 +2,41 @@
 #define HAWSER_LAUNCH_WORKER_H_
 
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "dist_autograd/context_limits.h"
+#include "launch/basic_worker.h"
 #include "launch/worker_options.h"
-#include "rpc/agent/agent.h"
-#include "store/store.h"
-
-namespace hawser::rpc {
-class FunctionRegistry;
-}  // namespace hawser::rpc
+#include "rpc/stream/stream_limits.h"
+#include "rref/reference_limits.h"
 
 namespace hawser::launch {
 
-class MetricsEndpoint;
+// Limits of the services that every Worker has.
+struct ServiceLimits {
+  rpc::StreamLimits streams = {};
+  rref::ReferenceLimits references = {};
+  dist_autograd::ContextLimits contexts = {};
+};
 
-// One worker of a job, with remote calls, remote references, distributed
-// autograd and distributed optimizers:
+// One worker of a job, with remote calls, streams, remote references,
+// distributed autograd and distributed optimizers:
 //
 //   ASSIGN_OR_RETURN(auto worker, Worker::Start({.registry = &registry}));
 //   ... worker->agent() ...
 //   RETURN_IF_ERROR(worker->Shutdown());
 //
-// Several can live in one process. Thread-safe.
-class Worker {
+// agent() is what functions of rref::, dist_autograd:: and dist_optim:: take. A
+// graceful Shutdown also ends all references, and its error names those that
+// remain.
+class Worker : public BasicWorker {
  public:
-  // Joins the job.
-  //
-  //   kInvalidArgument   an option or an environment variable is missing,
-  //                      wrong, or without effect; the error names it.
-  //   kAlreadyExists     the name or rank is taken; or, at rank 0, another
-  //                      process listens on the master's port.
-  //   kUnavailable       the store does not reply at its address.
-  //   kNotFound          the network interface or a file of the credentials
-  //                      does not exist.
-  //   kFailedPrecondition  an address other than loopback without TLS, or for
-  //                      metrics without permission.
-  //   kPermissionDenied  other users may read the key or the token; or the
-  //                      certificate is an observer's.
-  //   kUnauthenticated   the store at the master's address rejects this
-  //                      worker's certificate or token, or this worker rejects
-  //                      the store's.
-  //   kDeadlineExceeded  workers have not joined; the error names their ranks.
-  static absl::StatusOr<std::unique_ptr<Worker>> Start(WorkerOptions options);
-
-  // Calls Shutdown(/*graceful=*/false) unless the worker was shut down before.
-  ~Worker();
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-
-  // The agent to pass to functions of rref::, dist_autograd:: and dist_optim::.
-  rpc::Agent& agent() { return *agent_; }
-  const std::string& name() const { return agent_->info().name; }
-  int rank() const { return agent_->info().id.value(); }
-  std::optional<int> world_size() const { return world_size_; }
-  store::Store& store() { return *store_; }
-  // "host:port" of the store that rank 0 serves; empty with another store.
-  std::string master() const;
-
-  // "host:port" of the pages for monitoring; empty without them.
-  std::string metrics_address() const;
-
-  // If `graceful`, first waits until all workers of the job are idle and ends
-  // all references; the error names the calls and references that remain. Then
-  // stops the worker. Idempotent. Errors are those of rpc::Agent::Shutdown.
-  absl::Status Shutdown(bool graceful = true);
+  // Joins the job. Errors are those of BasicWorker::Start.
+  static absl::StatusOr<std::unique_ptr<Worker>> Start(
+      WorkerOptions options, const ServiceLimits& limits = {});
 
  private:
-  class StoreHost;
-
-  Worker(std::optional<int> world_size, std::unique_ptr<StoreHost> host,
-         store::Store* store, std::unique_ptr<MetricsEndpoint> metrics);
-
-  const std::optional<int> world_size_;
-  // Null if the user supplied the store.
-  const std::unique_ptr<StoreHost> host_;
-  std::once_flag left_;
-  store::Store* const store_;
-  const std::unique_ptr<rpc::FunctionRegistry> empty_registry_;
-  // Null until Start succeeds.
-  std::unique_ptr<rpc::Agent> agent_;
-  // Null without pages. Destroyed first: it reads from the agent.
-  const std::unique_ptr<MetricsEndpoint> metrics_;
+  Worker() = default;
 };
 
 }  // namespace hawser::launch

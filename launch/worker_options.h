@@ -1,4 +1,4 @@
-// Options of a worker of a job.
+// Options of a worker of a job, a BasicWorker or a Worker.
 #ifndef HAWSER_LAUNCH_WORKER_OPTIONS_H_
 #define HAWSER_LAUNCH_WORKER_OPTIONS_H_
 
@@ -8,16 +8,13 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "dist_autograd/context_limits.h"
 #include "net/auth/credentials_options.h"
 #include "rpc/agent/call_observer.h"
 #include "rpc/agent/service.h"
 #include "rpc/grpc/transport.h"
 #include "rpc/membership/liveness_options.h"
 #include "rpc/peers/call_quota.h"
-#include "rpc/stream/stream_limits.h"
 #include "rpc/transport/transport.h"
-#include "rref/reference_limits.h"
 #include "store/store.h"
 
 namespace hawser::rpc {
@@ -115,9 +112,6 @@ struct WorkerLimits {
   int max_threads = 4096;
   rpc::LivenessOptions liveness = {};
   rpc::CallLimits calls = {};
-  rpc::StreamLimits streams = {};
-  rref::ReferenceLimits references = {};
-  dist_autograd::ContextLimits contexts = {};
 };
 
 // Options of a worker. Unset options are read from the environment variables
@@ -131,8 +125,9 @@ struct WorkerOptions {
   WorkerNetwork network = {};
   WorkerLimits limits = {};
   WorkerMetrics metrics = {};
-  // Services in addition to streams, references, distributed autograd and
-  // optimizers, which every worker has. Attached after those, in this order.
+  // Services in addition to those that the worker has by itself
+  // (launch/worker.h lists those of a Worker). Attached after those, in this
+  // order.
   std::vector<std::unique_ptr<rpc::Service>> services = {};
   // Observers of the worker's calls, in both directions.
   std::vector<std::shared_ptr<rpc::CallObserver>> observers = {};

@@ -15,9 +15,9 @@
 #include "async/join.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
+#include "launch/basic_worker.h"
 #include "launch/job/job_monitor.h"
 #include "launch/job/job_options.h"
-#include "launch/worker.h"
 #include "launch/worker_options.h"
 #include "net/auth/credentials.h"
 #include "net/auth/identity.h"
@@ -98,7 +98,7 @@ absl::StatusOr<std::unique_ptr<JobMember>> JobMember::Join(
   worker.registry = registry;
   worker.services = std::move(services);
   worker.services.push_back(std::move(monitor));
-  ASSIGN_OR_RETURN(member->worker_, Worker::Start(std::move(worker)));
+  ASSIGN_OR_RETURN(member->worker_, BasicWorker::Start(std::move(worker)));
   return member;
 }
 

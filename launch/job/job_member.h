@@ -16,10 +16,10 @@
 #include "async/clock.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "launch/basic_worker.h"
 #include "launch/job/job_monitor.h"
 #include "launch/job/job_options.h"
 #include "launch/job/sample_counts.h"
-#include "launch/worker.h"
 #include "rpc/agent/current_call.h"
 #include "rpc/agent/service.h"
 #include "rpc/functions/function_registry.h"
@@ -47,10 +47,9 @@ namespace hawser::launch {
 // thread.
 class JobMember {
  public:
-  // Joins the job, with these services in addition to those of a Worker. Other
-  // workers may call the functions of `registry`, if it is not null; Join adds
-  // some to it, and it must outlive the member. Errors are those of
-  // Worker::Start.
+  // Joins the job, with these services only. Other workers may call the
+  // functions of `registry`, if it is not null; Join adds some to it, and it
+  // must outlive the member. Errors are those of BasicWorker::Start.
   static absl::StatusOr<std::unique_ptr<JobMember>> Join(
       const JobOptions& options,
       std::vector<std::unique_ptr<rpc::Service>> services = {},
@@ -130,7 +129,7 @@ class JobMember {
   JobMonitor* monitor_ = nullptr;  // Owned by the worker's agent.
   // Set if another process serves the store. Outlives the worker.
   std::unique_ptr<store::Store> store_;
-  std::unique_ptr<Worker> worker_;
+  std::unique_ptr<BasicWorker> worker_;
   async::Mutex mutex_;
   // Of KeepUntilLeft.
   std::vector<std::shared_ptr<const void>> kept_ ABSL_GUARDED_BY(mutex_);
