@@ -18,6 +18,7 @@
 #include "net/auth/credentials.h"
 #include "net/testing/test_credentials.h"
 #include "rpc/functions/function.h"
+#include "rpc/functions/function_registry.h"
 #include "rpc/stream/stream_service.h"
 #include "rref/rref.h"
 #include "rref/rref_service.h"

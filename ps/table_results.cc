@@ -20,7 +20,7 @@
 #include "ps/route/table_location.h"
 #include "ps/service_methods.h"
 #include "ps/storage/table_spec.h"
-#include "ps/storage/worker_clocks.h"
+#include "ps/storage/worker_time.h"
 #include "ps/table.h"
 #include "ps/table_arguments.h"
 #include "ps/table_state.h"

@@ -22,7 +22,7 @@
 #include "ps/row_encoding.h"
 #include "ps/row_values.h"
 #include "ps/service_methods.h"
-#include "ps/storage/worker_clocks.h"
+#include "ps/storage/worker_time.h"
 #include "ps/table.h"
 #include "ps/table_arguments.h"
 #include "ps/table_state.h"

@@ -26,7 +26,7 @@
 #include "ps/storage/consistency.h"
 #include "ps/storage/key_hash.h"
 #include "ps/storage/table_spec.h"
-#include "ps/storage/worker_clocks.h"
+#include "ps/storage/worker_time.h"
 #include "ps/table_arguments.h"
 #include "ps/table_route.h"
 #include "rpc/functions/method.h"

@@ -22,7 +22,7 @@
 #include "ps/row_encoding.h"
 #include "ps/row_values.h"
 #include "ps/storage/table_spec.h"
-#include "ps/storage/worker_clocks.h"
+#include "ps/storage/worker_time.h"
 #include "ps/table.h"
 #include "ps/table_route.h"
 #include "rpc/functions/method.h"

@@ -14,7 +14,7 @@
 #include "ps/route/table_location.h"
 #include "ps/row_encoding.h"
 #include "ps/service_methods.h"
-#include "ps/storage/worker_clocks.h"
+#include "ps/storage/worker_time.h"
 #include "ps/table.h"
 #include "ps/table_arguments.h"
 #include "ps/table_state.h"

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
-#include "ps/storage/worker_clocks.h"
+#include "ps/storage/worker_time.h"
 
 namespace hawser::ps {
 

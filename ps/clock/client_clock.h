@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
-#include "ps/storage/worker_clocks.h"
+#include "ps/storage/worker_time.h"
 
 namespace hawser::ps {
 

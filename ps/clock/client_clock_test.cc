@@ -9,7 +9,7 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ps/storage/worker_clocks.h"
+#include "ps/storage/worker_time.h"
 
 namespace hawser::ps {
 namespace {

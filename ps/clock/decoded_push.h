@@ -10,7 +10,7 @@
 #include "ps/storage/push_log.h"
 #include "ps/storage/rows/push_rate.h"
 #include "ps/storage/table_partition.h"
-#include "ps/storage/worker_clocks.h"
+#include "ps/storage/worker_time.h"
 
 namespace hawser::ps {
 

@@ -26,6 +26,7 @@
 #include "ps/storage/memory/row_store.h"
 #include "ps/storage/push_window.h"
 #include "ps/storage/pushes/inherited_pushes.h"
+#include "ps/storage/pushes/push_id.h"
 #include "ps/storage/retention/retention_counts.h"
 #include "ps/storage/retention/row_retention.h"
 #include "ps/storage/retention/row_use.h"
@@ -58,13 +59,6 @@ enum class Admission {
   // Was decided by TablePartition::Decide: all keys get rows, and none are
   // removed.
   kDecided,
-};
-
-// Identity of a push, by which a repeated one is recognised.
-struct PushId {
-  rpc::Incarnation client{};
-  // Counts the pushes of the client to the table, from 1.
-  uint64_t sequence = 0;
 };
 
 // What a push that did not fail has done.

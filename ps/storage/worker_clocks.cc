@@ -19,7 +19,6 @@
 #include "proto/table_files.pb.h"
 #include "ps/storage/consistency.h"
 #include "ps/storage/push_window.h"
-#include "ps/storage/table_partition.h"
 #include "rpc/identity/worker_info.h"
 
 namespace hawser::ps {

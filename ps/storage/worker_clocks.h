@@ -19,20 +19,11 @@
 #include "proto/table_files.pb.h"
 #include "ps/storage/consistency.h"
 #include "ps/storage/push_window.h"
-#include "ps/storage/table_partition.h"
+#include "ps/storage/pushes/push_id.h"
+#include "ps/storage/worker_time.h"
 #include "rpc/identity/worker_info.h"
 
 namespace hawser::ps {
-
-// When a worker sent a request: in which of its memberships, and at which of
-// its clocks.
-struct WorkerTime {
-  // 0: the worker has not joined.
-  uint64_t join = 0;
-  int64_t clock = 0;
-
-  bool joined() const { return join != 0; }
-};
 
 // The clocks of the workers of one table, as one server sees them. A worker is
 // at clock c here once it has said so and all its pushes of earlier clocks have

@@ -7,6 +7,7 @@
 #include "async/status_macros.h"
 #include "rpc/agent/register_worker_methods.h"
 #include "rpc/agent/settle_roles.h"
+#include "rpc/functions/function_registry.h"
 #include "rpc/identity/advertised_address.h"
 
 namespace hawser::rpc {

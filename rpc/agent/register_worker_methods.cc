@@ -5,6 +5,7 @@
 #include "async/status_macros.h"
 #include "proto/rpc.pb.h"
 #include "rpc/agent/state/worker_methods.h"
+#include "rpc/functions/function_registry.h"
 #include "rpc/functions/method.h"
 #include "rpc/functions/run_on.h"
 

@@ -7,9 +7,10 @@
 #include "absl/status/status.h"
 #include "rpc/agent/inbound/inbound_calls.h"
 #include "rpc/agent/members/peer_membership.h"
-#include "rpc/functions/function_registry.h"
 
 namespace hawser::rpc {
+
+class FunctionRegistry;
 
 // `functions` and `members` must outlive `inbound`.
 absl::Status RegisterWorkerMethods(const FunctionRegistry& functions,

@@ -17,7 +17,6 @@
 #include "async/future.h"
 #include "rpc/agent/service.h"
 #include "rpc/functions/erased_value.h"
-#include "rpc/functions/function_registry.h"
 #include "rpc/functions/method.h"
 #include "rpc/functions/service_method.h"
 #include "rpc/identity/call_options.h"
@@ -32,6 +31,7 @@ class Store;
 namespace hawser::rpc {
 
 class Agent;
+class RegisteredFunction;
 
 // Passed to Service::Start; valid until Service::Stop has returned. Unit tests
 // of services use a FakeServiceHost (rpc/testing/fakes/).

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "net/auth/role.h"
+#include "rpc/functions/function_registry.h"
 
 namespace hawser::rpc {
 namespace {

@@ -9,11 +9,12 @@
 
 #include "absl/status/status.h"
 #include "rpc/agent/state/agent_state.h"
-#include "rpc/functions/function_registry.h"
 #include "rpc/functions/method_table.h"
 #include "rpc/identity/worker_info.h"
 
 namespace hawser::rpc {
+
+class RegisteredFunction;
 
 // Checks calls against FunctionOptions and MethodOptions. Thread-safe.
 class CallerPermission {

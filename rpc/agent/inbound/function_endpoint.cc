@@ -8,6 +8,7 @@
 #include "async/status_macros.h"
 #include "async/thread_pool.h"
 #include "rpc/functions/erased_value.h"
+#include "rpc/functions/function_registry.h"
 #include "rpc/wire/call_body.h"
 #include "rpc/wire/decoder.h"
 

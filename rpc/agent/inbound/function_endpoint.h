@@ -15,13 +15,15 @@
 #include "rpc/agent/inbound/inbound_call.h"
 #include "rpc/agent/inbound/reply_sender.h"
 #include "rpc/agent/state/agent_state.h"
-#include "rpc/functions/function_registry.h"
 #include "rpc/functions/method_definition.h"
 #include "rpc/functions/run_on.h"
 #include "rpc/peers/call_quota.h"
 #include "tensor/tensor.h"
 
 namespace hawser::rpc {
+
+class FunctionRegistry;
+class RegisteredFunction;
 
 // "hawser.v1.WorkerService.Call".
 class FunctionEndpoint final : public Endpoint {

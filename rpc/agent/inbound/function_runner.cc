@@ -8,6 +8,7 @@
 #include "async/join.h"
 #include "async/long_run_guard.h"
 #include "async/thread_pool.h"
+#include "rpc/functions/function_registry.h"
 
 namespace hawser::rpc {
 namespace {

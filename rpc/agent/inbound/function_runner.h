@@ -23,11 +23,12 @@
 #include "async/serial_queue.h"
 #include "rpc/agent/state/agent_state.h"
 #include "rpc/functions/erased_value.h"
-#include "rpc/functions/function_registry.h"
 #include "rpc/functions/run_on.h"
 #include "rpc/wire/decoder.h"
 
 namespace hawser::rpc {
+
+class RegisteredFunction;
 
 // Thread-safe.
 class FunctionRunner {

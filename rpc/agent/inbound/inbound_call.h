@@ -15,7 +15,6 @@
 #include "absl/status/statusor.h"
 #include "rpc/agent/state/agent_state.h"
 #include "rpc/agent/state/call_observation.h"
-#include "rpc/functions/function_registry.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/peers/call_quota.h"
 #include "rpc/peers/peer_counters.h"
@@ -26,6 +25,8 @@
 #include "rpc/wire/trace_context.h"
 
 namespace hawser::rpc {
+
+class RegisteredFunction;
 
 // Counted in AgentState::inbound_calls() while it lives. If it is destroyed
 // without a reply, the caller gets kUnavailable. Fields are used by one thread

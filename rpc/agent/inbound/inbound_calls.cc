@@ -8,6 +8,7 @@
 #include "rpc/agent/inbound/function_endpoint.h"
 #include "rpc/agent/inbound/method_endpoint.h"
 #include "rpc/agent/state/worker_methods.h"
+#include "rpc/functions/function_registry.h"
 
 namespace hawser::rpc {
 InboundCalls::InboundCalls(Options options)

@@ -20,7 +20,6 @@
 #include "rpc/agent/inbound/sender_directory.h"
 #include "rpc/agent/state/agent_state.h"
 #include "rpc/functions/erased_value.h"
-#include "rpc/functions/function_registry.h"
 #include "rpc/functions/method.h"
 #include "rpc/functions/method_definition.h"
 #include "rpc/functions/method_table.h"
@@ -30,6 +29,9 @@
 #include "rpc/wire/decoder.h"
 
 namespace hawser::rpc {
+
+class FunctionRegistry;
+class RegisteredFunction;
 
 // The methods that peers call, and the InboundPipeline that runs their calls.
 // Registered functions are called through one of them.

@@ -10,6 +10,7 @@
 #include "async/task_local.h"
 #include "rpc/agent/current_call.h"
 #include "rpc/errors/error_detail.h"
+#include "rpc/functions/function_registry.h"
 #include "tensor/tensor.h"
 
 namespace hawser::rpc {

@@ -7,6 +7,7 @@
 #include "async/busy_timer.h"
 #include "async/status_macros.h"
 #include "rpc/errors/error_detail.h"
+#include "rpc/functions/function_registry.h"
 #include "rpc/wire/call_body.h"
 #include "rpc/wire/encoder.h"
 #include "rpc/wire/message_codec.h"

@@ -17,6 +17,7 @@
 #include "rpc/agent/agent.h"
 #include "rpc/agent/service_host.h"
 #include "rpc/errors/error_detail.h"
+#include "rpc/functions/function_registry.h"
 #include "rpc/inproc/network.h"
 #include "rpc/testing/echo_service.h"
 #include "store/hash/store.h"
