@@ -126,11 +126,12 @@ class Launcher {
   }
 
   absl::StatusOr<int> RunAttempts() {
+    // The port stays reserved while the processes run, and until the next
+    // attempt has its own, which is another one thereby.
+    std::optional<PortReservation> reservation;
     for (int number = 0;; ++number) {
       OutcomeSignal signal;
       Attempt attempt(session_.get(), number, [&signal] { signal.Notify(); });
-      // The port stays reserved while the processes run.
-      std::optional<PortReservation> reservation;
       const absl::Status run = RunAttempt(number, attempt, signal, reservation);
       // The job cannot go on here, so it cannot go on anywhere.
       if (!run.ok()) attempt.ReportFailure(FinalFailure(run));
