@@ -1,7 +1,7 @@
 """A header that gcc parses once and then loads as a memory image."""
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
-load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load(":cpp_compiler.bzl", "CPP_COMPILER_ATTRS", "cpp_compiler")
 
 # In the place of a header NAME, gcc loads NAME.gch from the first folder of its search path that holds
 # one which was made with the same options. libstdc++ brings an empty header of this name, so `-include
@@ -11,17 +11,11 @@ load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 _NAME = "ciso646"
 
 def _precompiled_header_impl(ctx):
-    toolchain = find_cpp_toolchain(ctx)
-    features = cc_common.configure_features(
-        ctx = ctx,
-        cc_toolchain = toolchain,
-        requested_features = ctx.features,
-        unsupported_features = ctx.disabled_features,
-    )
+    compiler = cpp_compiler(ctx)
     image = ctx.actions.declare_file("%s/%s.gch" % (ctx.label.name, _NAME))
     variables = cc_common.create_compile_variables(
-        feature_configuration = features,
-        cc_toolchain = toolchain,
+        feature_configuration = compiler.features,
+        cc_toolchain = compiler.toolchain,
         source_file = ctx.file.header.path,
         output_file = image.path,
         # As --force_pic has it in .bazelrc.
@@ -34,21 +28,18 @@ def _precompiled_header_impl(ctx):
         ],
     )
     ctx.actions.run(
-        executable = cc_common.get_tool_for_action(
-            feature_configuration = features,
-            action_name = CPP_COMPILE_ACTION_NAME,
-        ),
+        executable = compiler.path,
         arguments = cc_common.get_memory_inefficient_command_line(
-            feature_configuration = features,
+            feature_configuration = compiler.features,
             action_name = CPP_COMPILE_ACTION_NAME,
             variables = variables,
         ),
         env = cc_common.get_environment_variables(
-            feature_configuration = features,
+            feature_configuration = compiler.features,
             action_name = CPP_COMPILE_ACTION_NAME,
             variables = variables,
         ),
-        inputs = depset([ctx.file.header, ctx.file._plugin] + ctx.files.includes, transitive = [toolchain.all_files]),
+        inputs = depset([ctx.file.header, ctx.file._plugin] + ctx.files.includes, transitive = [compiler.toolchain.all_files]),
         outputs = [image],
         mnemonic = "CppPrecompile",
         progress_message = "Precompiling %s" % ctx.file.header.short_path,
@@ -66,25 +57,25 @@ def _precompiled_header_impl(ctx):
 precompiled_header = rule(
     doc = "Gives sources that depend on it the image of `header` under the name ciso646.",
     implementation = _precompiled_header_impl,
-    attrs = {
-        "header": attr.label(
+    attrs = dict(
+        CPP_COMPILER_ATTRS,
+        header = attr.label(
             doc = "Includes of headers in /usr/include, and of `includes`.",
             allow_single_file = [".h"],
             mandatory = True,
         ),
-        "includes": attr.label_list(
+        includes = attr.label_list(
             doc = "Headers beside `header` that it includes.",
             allow_files = [".h"],
         ),
-        "first": attr.bool(
+        first = attr.bool(
             doc = "A source that depends on several images loads the one that is first.",
         ),
-        "_plugin": attr.label(
+        _plugin = attr.label(
             default = ":instantiate_templates",
             allow_single_file = [".so"],
         ),
-        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
-    },
+    ),
     fragments = ["cpp"],
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
