@@ -14,14 +14,11 @@
 #include "async/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "launch/basic_worker.h"
 #include "net/auth/credentials.h"
 #include "net/testing/test_credentials.h"
 #include "rpc/functions/function.h"
 #include "rpc/functions/function_registry.h"
-#include "rpc/stream/stream_service.h"
 #include "rref/rref.h"
-#include "rref/rref_service.h"
 #include "store/grpc/server.h"
 #include "store/hash/store.h"
 
@@ -364,27 +361,6 @@ TEST_F(WorkerTest, LimitsReachTheAgentAndItsServer) {
                             {.contexts = {.max_contexts = 0}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::HasSubstr("max_contexts")));
-}
-
-TEST_F(WorkerTest, ABasicWorkerHasOnlyTheServicesOfItsOptions) {
-  store::HashStore store;
-  WorkerOptions options;
-  options.identity = {.rank = 0, .world_size = 1};
-  options.meeting_place.store = &store;
-  options.services.push_back(std::make_unique<rpc::StreamService>());
-  auto basic = BasicWorker::Start(std::move(options));
-  ASSERT_THAT(basic, IsOk());
-  EXPECT_NE((*basic)->agent().service<rpc::StreamService>(), nullptr);
-  EXPECT_EQ((*basic)->agent().service<rref::RRefService>(), nullptr);
-  EXPECT_THAT((*basic)->Shutdown(), IsOk());
-
-  store::HashStore other_store;
-  auto worker = Worker::Start({.identity = {.rank = 0, .world_size = 1},
-                               .meeting_place = {.store = &other_store}});
-  ASSERT_THAT(worker, IsOk());
-  EXPECT_NE((*worker)->agent().service<rpc::StreamService>(), nullptr);
-  EXPECT_NE((*worker)->agent().service<rref::RRefService>(), nullptr);
-  EXPECT_THAT((*worker)->Shutdown(), IsOk());
 }
 
 TEST_F(WorkerTest, OptionsOfGrpcReachTheTransport) {
