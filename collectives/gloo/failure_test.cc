@@ -156,10 +156,14 @@ TEST_P(FailureTest, OthersNameTheRankAndGoOnWithoutIt) {
   for (int rank = 0; rank < kSize; ++rank) {
     const pid_t child = fork();
     if (child == 0) {
-      // A death is noticed long before the timeout.
-      std::_Exit(RunRank(
-          directory + "/store", rank, operation.run, dies ? SIGKILL : SIGSTOP,
-          dies ? absl::Minutes(10) : absl::Seconds(3), per_machine));
+      // A death is noticed long before the timeout. The timeouts differ, so
+      // that the first rank to give up asks the others, and these find its
+      // connections closed and wait to hear why.
+      const absl::Duration timeout =
+          dies ? absl::Minutes(10)
+               : absl::Seconds(3) + rank * absl::Milliseconds(200);
+      std::_Exit(RunRank(directory + "/store", rank, operation.run,
+                         dies ? SIGKILL : SIGSTOP, timeout, per_machine));
     }
     children.push_back(child);
   }

@@ -28,6 +28,9 @@ using std::chrono::milliseconds;
 
 // For the reply of a rank that is alive.
 constexpr absl::Duration kPatience = absl::Seconds(1);
+// For a rank that runs and closes its connections to say why: it may ask all
+// ranks first, for as long as kPatience.
+constexpr absl::Duration kReasonPatience = absl::Seconds(5);
 constexpr uint64_t kControlSlot = 0;
 constexpr size_t kFrameBytes = sizeof(Mesh::Frame) + Mesh::kInlineBytes;
 
@@ -432,7 +435,7 @@ absl::Status Mesh::NameSilentRanks(const absl::Status& late) {
 }
 
 absl::Status Mesh::ReasonOf(int peer) {
-  const async::MonotonicTime deadline = async::AddDelay(Now(), kPatience);
+  const async::MonotonicTime deadline = async::AddDelay(Now(), kReasonPatience);
   bool has_left = false;
   {
     const Peer& of = *peers_[static_cast<size_t>(peer)];

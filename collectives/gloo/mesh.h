@@ -116,7 +116,7 @@ class Mesh {
   absl::Status NameSilentRanks(const absl::Status& late);
 
   // Why a transfer with `peer` has failed: waits for the frame that says so,
-  // for up to a second.
+  // or for the end of its process, for up to five seconds.
   absl::Status ReasonOf(int peer);
 
  private:
