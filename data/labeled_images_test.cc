@@ -1,5 +1,7 @@
 #include "data/labeled_images.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "async/testing/status_matchers.h"
@@ -30,6 +32,25 @@ TEST(LabeledImagesTest, BatchTakesSamplesInTheGivenOrder) {
               ElementsAre(20 / 255.f, 21 / 255.f, 0.f, 1 / 255.f, 20 / 255.f,
                           21 / 255.f));
   EXPECT_THAT(batch->labels.ToVector<int64_t>(), ElementsAre(2, 0, 2));
+}
+
+TEST(LabeledImagesTest, BatchScalesAllGreyValues) {
+  // Of 7 * 41 = 287 pixels, which are not a multiple of the length of vectors.
+  std::vector<uint8_t> grey(3 * 287);
+  for (size_t i = 0; i < grey.size(); ++i) grey[i] = static_cast<uint8_t>(i);
+  const LabeledImages set = {Tensor::FromVector<uint8_t>(grey, {3, 7, 41}),
+                             Tensor::FromVector<int64_t>({5, 6, 7}, {3})};
+  const std::vector<int64_t> order = {1, 0, 2};
+  auto batch = GatherBatch(set, order);
+  ASSERT_THAT(batch, IsOk());
+  EXPECT_EQ(batch->pixels.shape(), tensor::Shape({3, 287}));
+  const std::vector<float> pixels = batch->pixels.ToVector<float>();
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    const auto sample = static_cast<size_t>(order[i / 287]);
+    EXPECT_EQ(pixels[i],
+              static_cast<float>(grey[sample * 287 + i % 287]) / 255.0f)
+        << "pixel " << i;
+  }
 }
 
 TEST(LabeledImagesTest, AbsentSampleIsOutOfRange) {
