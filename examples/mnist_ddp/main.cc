@@ -238,10 +238,12 @@ absl::Status Train(ProcessGroup& group) {
   ASSIGN_OR_RETURN(loop.schedule,
                    optim::CosineAnnealingLr({.period = loop.num_epochs}));
   double last_loss = 0;
-  loop.step = [&](std::span<const int64_t> samples,
-                  double learning_rate) -> absl::StatusOr<double> {
-    ASSIGN_OR_RETURN(const data::Batch batch,
-                     data::GatherBatch(digits.train, samples));
+  data::Batch batch;
+  loop.load = [&](std::span<const int64_t> samples) -> absl::Status {
+    ASSIGN_OR_RETURN(batch, data::GatherBatch(digits.train, samples));
+    return absl::OkStatus();
+  };
+  loop.step = [&](double learning_rate) -> absl::StatusOr<double> {
     optimizer->ZeroGrad();
     ASSIGN_OR_RETURN(
         const Tensor loss, parallel->Forward([&]() -> absl::StatusOr<Tensor> {

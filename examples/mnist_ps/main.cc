@@ -150,8 +150,8 @@ void PrintResult(const Evaluation& evaluation, double samples_per_second) {
 }
 
 // A loop whose steps leave gradients at the parameters of `model`, which
-// `update` applies. The learning rate falls along half a cosine, epoch by
-// epoch, so that the model converges.
+// `update` applies, or begins to apply. The learning rate falls along half a
+// cosine, epoch by epoch, so that the model converges.
 absl::StatusOr<TrainingLoop> NewLoop(
     nn::Sequential& model, const data::LabeledImages& train,
     std::function<absl::Status(double learning_rate)> update) {
@@ -164,13 +164,16 @@ absl::StatusOr<TrainingLoop> NewLoop(
                     .log_every = absl::GetFlag(FLAGS_log_every)};
   ASSIGN_OR_RETURN(loop.schedule,
                    optim::CosineAnnealingLr({.period = loop.num_epochs}));
-  loop.step = [&model, &train, update = std::move(update)](
-                  std::span<const int64_t> samples,
+  const auto batch = std::make_shared<data::Batch>();
+  loop.load = [&train,
+               batch](std::span<const int64_t> samples) -> absl::Status {
+    ASSIGN_OR_RETURN(*batch, data::GatherBatch(train, samples));
+    return absl::OkStatus();
+  };
+  loop.step = [&model, batch, update = std::move(update)](
                   double learning_rate) -> absl::StatusOr<double> {
-    ASSIGN_OR_RETURN(const data::Batch batch,
-                     data::GatherBatch(train, samples));
     model.ZeroGrad();
-    ASSIGN_OR_RETURN(const double loss, ForwardAndBackward(model, batch));
+    ASSIGN_OR_RETURN(const double loss, ForwardAndBackward(model, *batch));
     RETURN_IF_ERROR(update(learning_rate));
     return loss;
   };
@@ -241,11 +244,13 @@ absl::Status Train(JobMember& member, const data::DigitSplit& digits,
       ps::ParameterSet::Create(member.agent(), *model,
                                OptionsFor(rule->spec(), job.count("trainer")),
                                job.workers("server")));
+  async::Future<void> updated;
   const auto update = [&](double learning_rate) {
-    return member.WaitFor(
-        parameters->StepAsync({.learning_rate = learning_rate}));
+    updated = parameters->StepAsync({.learning_rate = learning_rate});
+    return absl::OkStatus();
   };
   ASSIGN_OR_RETURN(TrainingLoop loop, NewLoop(*model, digits.train, update));
+  loop.wait = [&] { return member.WaitFor(std::move(updated)); };
   loop.trainer = job.index;
   loop.num_trainers = job.count("trainer");
   loop.add_samples = [&](int64_t more) { return member.AddSamples(more); };

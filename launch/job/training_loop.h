@@ -28,11 +28,15 @@ struct TrainingLoop {
   double learning_rate = 0;
   // The learning rate by epoch. Null: constant.
   optim::LrSchedule schedule = nullptr;
-  // Trains one step on the samples with these indices; returns the loss.
-  std::function<absl::StatusOr<double>(std::span<const int64_t> samples,
-                                       double learning_rate)>
-      step = nullptr;
-  // Called after each step with its number of samples. Returns how many all
+  // Loads the batch of samples with these indices, for the next step. Called
+  // while the update of the step before is under way.
+  std::function<absl::Status(std::span<const int64_t> samples)> load = nullptr;
+  // Trains one step on the batch that was loaded last; returns the loss. May
+  // leave its update under way.
+  std::function<absl::StatusOr<double>(double learning_rate)> step = nullptr;
+  // Waits for the update of the last step. Null: steps leave none under way.
+  std::function<absl::Status()> wait = nullptr;
+  // Called after each update with its number of samples. Returns how many all
   // trainers have processed so far, which is shown: JobMember::AddSamples.
   // Null: this is the only trainer.
   std::function<int64_t(int64_t samples)> add_samples = nullptr;

@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -36,12 +37,16 @@ TEST(TrainingLoopTest, TrainersShareTheSamplesOfEachEpoch) {
     loop.schedule = [](double base, int64_t epoch) {
       return base / static_cast<double>(1 + epoch);
     };
+    std::vector<int64_t> batch;
+    loop.load = [&](std::span<const int64_t> samples) {
+      batch.assign(samples.begin(), samples.end());
+      return absl::OkStatus();
+    };
     size_t step = 0;
-    loop.step = [&](std::span<const int64_t> samples,
-                    double learning_rate) -> absl::StatusOr<double> {
+    loop.step = [&](double learning_rate) -> absl::StatusOr<double> {
       // 4, 4 and 2 samples per epoch.
-      EXPECT_EQ(samples.size(), step % 3 == 2 ? 2u : 4u);
-      seen[step++ / 3].insert(samples.begin(), samples.end());
+      EXPECT_EQ(batch.size(), step % 3 == 2 ? 2u : 4u);
+      seen[step++ / 3].insert(batch.begin(), batch.end());
       rates.push_back(learning_rate);
       return 0.5;
     };
@@ -52,27 +57,87 @@ TEST(TrainingLoopTest, TrainersShareTheSamplesOfEachEpoch) {
   EXPECT_THAT(rates, testing::ElementsAre(8, 8, 8, 4, 4, 4, 8, 8, 8, 4, 4, 4));
 }
 
+absl::Status LoadNothing(std::span<const int64_t>) { return absl::OkStatus(); }
+
+TEST(TrainingLoopTest, LoadsTheNextBatchDuringAnUpdate) {
+  std::string calls;
+  int loads = 0;
+  TrainingLoop loop{.dataset_samples = 10, .num_epochs = 2, .batch_samples = 5};
+  loop.load = [&](std::span<const int64_t>) {
+    calls += 'l';
+    return absl::OkStatus();
+  };
+  loop.step = [&](double) -> absl::StatusOr<double> {
+    calls += 's';
+    return 0.5;
+  };
+  loop.wait = [&] {
+    calls += 'w';
+    return absl::OkStatus();
+  };
+  loop.add_samples = [&](int64_t samples) {
+    calls += '+';
+    return samples;
+  };
+  EXPECT_THAT(RunTrainingLoop(loop, nullptr), IsOk());
+  EXPECT_EQ(calls, "lslw+slw+slw+sw+");
+
+  // An error of loading does not leave an update under way.
+  calls.clear();
+  loop.load = [&](std::span<const int64_t>) -> absl::Status {
+    calls += 'l';
+    if (++loads == 2) return absl::DataLossError("no such file");
+    return absl::OkStatus();
+  };
+  EXPECT_THAT(RunTrainingLoop(loop, nullptr),
+              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_EQ(calls, "lslw");
+
+  calls.clear();
+  loop.load = LoadNothing;
+  loop.wait = [&]() -> absl::Status {
+    calls += 'w';
+    return absl::UnavailableError("the server is lost");
+  };
+  EXPECT_THAT(RunTrainingLoop(loop, nullptr),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(calls, "sw");
+}
+
+TEST(TrainingLoopTest, ThereMayBeNoSamplesOrNoEpochs) {
+  for (const auto& [samples, epochs] : {std::pair(0, 2), std::pair(20, 0)}) {
+    TrainingLoop loop{.dataset_samples = samples, .num_epochs = epochs};
+    loop.load = [](std::span<const int64_t>) {
+      return absl::InternalError("a batch without samples");
+    };
+    loop.step = [](double) -> absl::StatusOr<double> {
+      return absl::InternalError("a step without samples");
+    };
+    EXPECT_THAT(RunTrainingLoop(loop, nullptr), IsOk());
+  }
+}
+
 TEST(TrainingLoopTest, ErrorOfAStepEndsIt) {
   int steps = 0;
-  const TrainingLoop loop{
-      .dataset_samples = 20,
-      .step = [&](std::span<const int64_t>, double) -> absl::StatusOr<double> {
-        if (++steps == 3) return absl::AbortedError("lost");
-        return 0.5;
-      }};
+  const TrainingLoop loop{.dataset_samples = 20,
+                          .load = LoadNothing,
+                          .step = [&](double) -> absl::StatusOr<double> {
+                            if (++steps == 3) return absl::AbortedError("lost");
+                            return 0.5;
+                          }};
   EXPECT_THAT(RunTrainingLoop(loop, nullptr),
               StatusIs(absl::StatusCode::kAborted));
   EXPECT_EQ(steps, 3);
 }
 
 TEST(TrainingLoopTest, BatchesHaveAtLeastOneSample) {
-  const TrainingLoop loop{
-      .dataset_samples = 20,
-      .batch_samples = 0,
-      .step = [](std::span<const int64_t>, double) -> absl::StatusOr<double> {
-        ADD_FAILURE() << "a step without samples";
-        return 0.5;
-      }};
+  const TrainingLoop loop{.dataset_samples = 20,
+                          .batch_samples = 0,
+                          .load = LoadNothing,
+                          .step = [](double) -> absl::StatusOr<double> {
+                            ADD_FAILURE() << "a step without samples";
+                            return 0.5;
+                          }};
   EXPECT_THAT(RunTrainingLoop(loop, nullptr),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::HasSubstr("batch_samples is 0")));
@@ -89,8 +154,8 @@ TEST(TrainingLoopTest, ProgressShowsTheSamplesOfAllTrainers) {
         .num_epochs = 2,
         .batch_samples = 10,
         .num_trainers = 3,
-        .step = [&](std::span<const int64_t>,
-                    double) -> absl::StatusOr<double> {
+        .load = LoadNothing,
+        .step = [&](double) -> absl::StatusOr<double> {
           clock.AdvanceBy(absl::Seconds(1));
           return 0.5;
         },
