@@ -29,16 +29,21 @@ bool HasManyRepeats(std::span<const uint64_t> keys) {
   constexpr size_t kSlots = 1024;
   if (keys.size() < 2) return false;
   const size_t sample = std::min(keys.size(), kSample);
-  std::array<uint64_t, kSlots> slots = {};
-  std::array<bool, kSlots> used = {};
+  // Places of sampled keys are multiples of size / sample, which is scaled.
+  constexpr int kShift = 20;
+  const size_t scaled = (keys.size() << kShift) / sample;
+  const auto sampled = [&](size_t i) { return keys[i * scaled >> kShift]; };
+  // The first sampled key with a hash: its number, from 1 on.
+  std::array<uint16_t, kSlots> slots = {};
   size_t repeats = 0;
   for (size_t i = 0; i < sample; ++i) {
-    const uint64_t key = keys[i * keys.size() / sample];
+    const uint64_t key = sampled(i);
     size_t slot = HashKey(key) % kSlots;
-    while (used[slot] && slots[slot] != key) slot = (slot + 1) % kSlots;
-    repeats += used[slot] ? 1 : 0;
-    used[slot] = true;
-    slots[slot] = key;
+    while (slots[slot] != 0 && sampled(slots[slot] - 1u) != key) {
+      slot = (slot + 1) % kSlots;
+    }
+    repeats += slots[slot] != 0 ? 1 : 0;
+    slots[slot] = static_cast<uint16_t>(i + 1);
   }
   return 10 * repeats * keys.size() >= sample * sample;
 }

@@ -36,7 +36,9 @@ class TableClient {
   static constexpr absl::Duration kAttemptTimeout = absl::Seconds(10);
 
   static rpc::MethodCallOptions DefaultOptions() {
-    return {.attempt_timeout = kAttemptTimeout, .follow_restarts = true};
+    return {.attempt_timeout = kAttemptTimeout,
+            .follow_restarts = true,
+            .in_place_reply = true};
   }
 
   // Calls a method of the worker `server`. Errors are those of rpc::Agent, and

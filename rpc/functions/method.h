@@ -101,6 +101,12 @@ struct MethodCallOptions {
   bool follow_restarts = false;
   // Whether the agent's MessageInterceptor is called for request and reply.
   bool intercept_messages = false;
+  // Whether tensors of the reply may stay in memory that is shared with a peer
+  // on the same machine, which saves a copy. A faulty peer can change them at
+  // any time: their elements must be harmless whatever they are, as numbers to
+  // compute with are, but not indices. While such tensors live, the peer cannot
+  // use this memory, 4 MiB for all its replies, and copies more.
+  bool in_place_reply = false;
   // Whether the deadline and cancellation of the current inbound call apply, if
   // there is one. False for messages that must reach the peer anyway, such as
   // the deletion of a reference.

@@ -16,6 +16,8 @@
 #include "ipc/peer_process.h"
 #include "rpc/same_host/link_memory.h"
 #include "rpc/transport/payload.h"
+#include "tensor/device.h"
+#include "tensor/memory/storage.h"
 
 namespace hawser::rpc {
 
@@ -28,8 +30,8 @@ class IncomingRegion {
   // kNumSlots.
   IncomingRegion(std::shared_ptr<LinkMemory> memory,
                  std::shared_ptr<const ipc::PeerProcess> peer,
-                 std::shared_ptr<ipc::ParallelCopier> copier,
-                 const LinkHalf& half, uint32_t slot, uint64_t value)
+                 std::shared_ptr<ipc::ParallelCopier> copier, LinkHalf& half,
+                 uint32_t slot, uint64_t value)
       : memory_(std::move(memory)),
         peer_(std::move(peer)),
         copier_(std::move(copier)),
@@ -48,6 +50,9 @@ class IncomingRegion {
   absl::Status Read(uint64_t address, void* to, size_t size) const;
   // Same, of a range of the heap, which must be in it.
   absl::Status ReadHeap(size_t offset, void* to, size_t size) const;
+  // Such a range of the heap. The content is unspecified once the peer has
+  // freed the message, which it does not while this region lives.
+  char* HeapAt(size_t offset) const { return &half_.heap[offset]; }
 
  private:
   // Of the bytes that were read before.
@@ -56,7 +61,7 @@ class IncomingRegion {
   const std::shared_ptr<LinkMemory> memory_;
   const std::shared_ptr<const ipc::PeerProcess> peer_;
   const std::shared_ptr<ipc::ParallelCopier> copier_;
-  const LinkHalf& half_;
+  LinkHalf& half_;
   const std::atomic<uint64_t>& slot_;
   const uint64_t value_;
   absl::AnyInvocable<void() &&> at_end_;
@@ -85,6 +90,10 @@ class HeapChunk final : public RemoteBytes {
 
   absl::Status Fetch(size_t offset, void* to, size_t size) const override {
     return region_->ReadHeap(offset_ + offset, to, size);
+  }
+  tensor::StoragePtr InPlace(size_t offset, size_t size) const override {
+    return tensor::Storage::Wrap(region_->HeapAt(offset_ + offset), size,
+                                 tensor::kCpu, [region = region_] {});
   }
 
  private:

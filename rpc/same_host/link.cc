@@ -74,6 +74,7 @@ void SameHostLink::Close(absl::Status status) {
     regions.swap(regions_);
     waiting.swap(waiting_);
     any_waiting_.store(false, std::memory_order_relaxed);
+    heap_->Close();
     num_replies_waiting_.store(0, std::memory_order_relaxed);
     for (const auto& [call, region] : regions) RevokeLocked(region);
     unread_.Clear();

@@ -129,6 +129,10 @@ class SameHostLink final : public MessageLink,
     size_t unread_bytes = 0;
   };
 
+  // A message may hold tensors that came through this link, and through others:
+  // the last handle on one sends a release. So messages are never destroyed
+  // with the lock held.
+
   // Returns false if the message must be queued.
   bool TrySendLocked(LinkMessage& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -148,7 +152,7 @@ class SameHostLink final : public MessageLink,
   void RevokeLocked(const Region& region) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeHeapLocked(const Region& region)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AwaitRoomLocked(LinkMessage message)
+  void AwaitRoomLocked(LinkMessage& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   LinkMessage TakeWaitingLocked(const std::deque<LinkMessage>::iterator& at)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

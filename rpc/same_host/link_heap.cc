@@ -14,6 +14,7 @@ namespace hawser::rpc {
 
 std::optional<size_t> LinkHeap::Allocate(size_t bytes) {
   const async::MutexLock lock(&mutex_);
+  if (closed_) return std::nullopt;
   return ranges_.Allocate(bytes);
 }
 
@@ -27,7 +28,9 @@ tensor::StoragePtr LinkHeap::AllocateStorage(size_t bytes) {
   std::optional<size_t> offset;
   {
     const async::MutexLock lock(&mutex_);
-    if (bytes == 0 || taken > kHeapBytes / 2 - storage_bytes_) return nullptr;
+    if (closed_ || bytes == 0 || taken > kHeapBytes / 2 - storage_bytes_) {
+      return nullptr;
+    }
     offset = ranges_.Allocate(bytes);
     if (!offset.has_value()) return nullptr;
     storage_bytes_ += taken;
@@ -39,6 +42,11 @@ tensor::StoragePtr LinkHeap::AllocateStorage(size_t bytes) {
         heap->ranges_.Free(offset, bytes);
         heap->storage_bytes_ -= taken;
       });
+}
+
+void LinkHeap::Close() {
+  const async::MutexLock lock(&mutex_);
+  closed_ = true;
 }
 
 std::optional<size_t> LinkHeap::OffsetOf(const char* data, size_t size) const {

@@ -78,6 +78,15 @@ TEST_F(LinkHeapTest, StorageOutlivesTheHeap) {
   *static_cast<volatile char*>(storage->data()) = 1;
 }
 
+TEST_F(LinkHeapTest, AllocatesNothingAfterClose) {
+  const std::optional<size_t> offset = heap_->Allocate(100);
+  ASSERT_TRUE(offset.has_value());
+  heap_->Close();
+  heap_->Free(*offset, 100);
+  EXPECT_FALSE(heap_->Allocate(100).has_value());
+  EXPECT_EQ(heap_->AllocateStorage(100), nullptr);
+}
+
 TEST_F(LinkHeapTest, BytesOutsideOrAcrossTheEndHaveNoOffset) {
   const char* const begin = half().heap.data();
   const char other = 0;

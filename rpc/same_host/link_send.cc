@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "rpc/errors/status_details.h"
@@ -68,7 +69,7 @@ void SameHostLink::Send(LinkMessage message) {
     if (waiting_.empty() && TrySendLocked(message)) {
       signal = writer_.NeedsSignal();
     } else {
-      AwaitRoomLocked(std::move(message));
+      AwaitRoomLocked(message);
     }
   }
   if (signal) SignalPeer();
@@ -82,11 +83,13 @@ tensor::StoragePtr SameHostLink::AllocateReply(size_t bytes) {
 
 void SameHostLink::SendWaiting() {
   bool signal = false;
+  // Destroyed without the lock.
+  std::vector<LinkMessage> sent;
   {
     async::MutexLock lock(&mutex_);
     if (ended_.load(std::memory_order_relaxed)) return;
     while (!waiting_.empty() && TrySendLocked(waiting_.front())) {
-      TakeWaitingLocked(waiting_.begin());
+      sent.push_back(TakeWaitingLocked(waiting_.begin()));
       signal = true;
     }
     any_waiting_.store(!waiting_.empty(), std::memory_order_release);
@@ -165,7 +168,9 @@ bool SameHostLink::TrySendLargeLocked(LinkMessage& message) {
   if (in_place) region.payload = std::move(message.payload);
   auto [it, is_new] = regions_.try_emplace(message.call);
   if (!is_new) RevokeLocked(it->second);
-  it->second = std::move(region);
+  std::swap(it->second, region);
+  // Destroyed by the caller, without the lock.
+  if (!is_new) message.payload = std::move(region.payload);
   return true;
 }
 
@@ -235,7 +240,8 @@ absl::Status SameHostLink::CountUnreadLocked(LinkMessage& message) {
   if (admitted.ok()) {
     message.unread_bytes = size;
   } else {
-    message.payload = Payload();
+    // Destroyed without the lock.
+    loop_.Post([payload = std::exchange(message.payload, Payload())] {});
     message.error =
         absl::Status(admitted.code(),
                      absl::StrCat("the reply of ", size,
@@ -244,7 +250,7 @@ absl::Status SameHostLink::CountUnreadLocked(LinkMessage& message) {
   return admitted;
 }
 
-void SameHostLink::AwaitRoomLocked(LinkMessage message) {
+void SameHostLink::AwaitRoomLocked(LinkMessage& message) {
   if (IsReplyOrRelease(message)) {
     if (num_replies_waiting() >= kMaxRepliesWaiting) {
       BreakLocked(absl::ResourceExhaustedError(absl::StrCat(

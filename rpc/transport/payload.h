@@ -26,6 +26,15 @@ class RemoteBytes {
   // process has freed them or has ended; the content of `to` is then
   // unspecified.
   virtual absl::Status Fetch(size_t offset, void* to, size_t size) const = 0;
+
+  // Returns the same bytes where they are, in memory that both processes share.
+  // The other process keeps them as long as the storage lives, but a faulty one
+  // may change them at any time. Null if they are not in such memory.
+  virtual tensor::StoragePtr InPlace(size_t offset, size_t size) const {
+    (void)offset;
+    (void)size;
+    return nullptr;
+  }
 };
 
 // A message that a transport sends or receives: the concatenation of its

@@ -128,8 +128,11 @@ class IncomingMessage {
   // Copies or fetches the elements of each tensor, once, into new storage; if
   // they arrived in a storage of their own, the tensor adopts it. Call at most
   // once. Sets `requires_grad`, unless null, to one flag per tensor.
+  // `in_place`: elements that are in memory shared with the peer stay there, as
+  // RemoteBytes::InPlace.
   absl::StatusOr<std::vector<tensor::Tensor>> ReadTensors(
-      TransferCounters& counters, std::vector<bool>* requires_grad) const;
+      TransferCounters& counters, std::vector<bool>* requires_grad,
+      bool in_place = false) const;
 
  private:
   class Scanner;
@@ -147,7 +150,10 @@ class IncomingMessage {
   absl::StatusOr<v1::TensorHeader> HeaderOf(size_t index) const;
   absl::StatusOr<tensor::Tensor> ReadTensor(size_t index,
                                             const v1::TensorHeader& header,
-                                            TransferCounters& counters) const;
+                                            TransferCounters& counters,
+                                            bool in_place) const;
+  // The bytes of tensor `index`, if they can be used without a copy.
+  tensor::StoragePtr StorageOf(size_t index, bool in_place) const;
 
   Payload payload_;
   // Joined copies of parts that were spread over several chunks.

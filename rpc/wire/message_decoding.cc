@@ -409,17 +409,28 @@ absl::StatusOr<tensor::WireTensor> IncomingMessage::ParseTensorHeader(
   return Malformed(absl::StrCat("tensor: ", wire.status().message()));
 }
 
+tensor::StoragePtr IncomingMessage::StorageOf(size_t index,
+                                              bool in_place) const {
+  const TensorPart& part = tensors_[index];
+  if (part.size == 0) return nullptr;
+  const Payload::Chunk& chunk = payload_.chunks()[part.chunk];
+  if (chunk.storage != nullptr && part.offset == 0 && part.size == chunk.size) {
+    return tensor::StoragePtr(chunk.storage);
+  }
+  if (in_place && chunk.remote != nullptr &&
+      part.size <= chunk.size - part.offset) {
+    return chunk.remote->InPlace(part.offset, part.size);
+  }
+  return nullptr;
+}
+
 absl::StatusOr<tensor::Tensor> IncomingMessage::ReadTensor(
-    size_t index, const v1::TensorHeader& header,
-    TransferCounters& counters) const {
+    size_t index, const v1::TensorHeader& header, TransferCounters& counters,
+    bool in_place) const {
   const TensorPart& part = tensors_[index];
   const auto read = [&]() -> absl::StatusOr<tensor::Tensor> {
-    if (part.size > 0) {
-      const Payload::Chunk& chunk = payload_.chunks()[part.chunk];
-      if (chunk.storage != nullptr && part.offset == 0 &&
-          part.size == chunk.size) {
-        return tensor::AdoptTensor(header, tensor::StoragePtr(chunk.storage));
-      }
+    if (tensor::StoragePtr storage = StorageOf(index, in_place)) {
+      return tensor::AdoptTensor(header, std::move(storage));
     }
     return tensor::DecodeTensor(
         header, part.size, [&](std::span<std::byte> memory) {
@@ -440,16 +451,18 @@ absl::StatusOr<tensor::Tensor> IncomingMessage::ReadTensor(
 absl::StatusOr<tensor::Tensor> IncomingMessage::ReadTensor(
     size_t index, TransferCounters& counters) const {
   ASSIGN_OR_RETURN(const v1::TensorHeader header, HeaderOf(index));
-  return ReadTensor(index, header, counters);
+  return ReadTensor(index, header, counters, /*in_place=*/false);
 }
 
 absl::StatusOr<std::vector<tensor::Tensor>> IncomingMessage::ReadTensors(
-    TransferCounters& counters, std::vector<bool>* requires_grad) const {
+    TransferCounters& counters, std::vector<bool>* requires_grad,
+    bool in_place) const {
   std::vector<tensor::Tensor> tensors;
   tensors.reserve(tensors_.size());
   for (size_t i = 0; i < tensors_.size(); ++i) {
     ASSIGN_OR_RETURN(const v1::TensorHeader header, HeaderOf(i));
-    ASSIGN_OR_RETURN(tensor::Tensor value, ReadTensor(i, header, counters));
+    ASSIGN_OR_RETURN(tensor::Tensor value,
+                     ReadTensor(i, header, counters, in_place));
     if (requires_grad != nullptr) {
       requires_grad->push_back(header.requires_grad());
     }

@@ -28,6 +28,8 @@ struct OutgoingRequest {
   std::vector<tensor::Tensor> tensors;
   // Whether the agent's MessageInterceptor is called.
   bool intercept_messages = false;
+  // MethodCallOptions::in_place_reply.
+  bool in_place_reply = false;
   // Whether the peer must not run it twice.
   bool at_most_once = false;
   // Whether it is a heartbeat or a leave notice: it also goes to a peer that

@@ -174,7 +174,8 @@ absl::StatusOr<ReceivedMessage> RequestSender::ReadReply(
   const auto read = [&]() -> absl::StatusOr<ReceivedMessage> {
     std::vector<bool> requires_grad;
     ASSIGN_OR_RETURN(std::vector<tensor::Tensor> tensors,
-                     message.ReadTensors(state_->transfers(), &requires_grad));
+                     message.ReadTensors(state_->transfers(), &requires_grad,
+                                         request.in_place_reply));
     if (request.intercept_messages && interceptor != nullptr) {
       ASSIGN_OR_RETURN(std::optional<AutogradMetadata> autograd,
                        message.ParseReplyHeader());

@@ -50,6 +50,7 @@ void RetryingCall::Attempt() {
   request.body = options_.request.body;
   request.tensors = options_.request.tensors;
   request.intercept_messages = call_options.intercept_messages;
+  request.in_place_reply = call_options.in_place_reply;
   request.at_most_once = definition.at_most_once;
   request.attempted = std::exchange(attempted_, true);
   request.inherit_cancellation = call_options.inherit_deadline;

@@ -26,9 +26,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/same_host.pb.h"
+#include "rpc/same_host/link_memory.h"
 #include "rpc/same_host/tests/filesystem_footprint.h"
 #include "rpc/same_host/tests/same_host_test_fixture.h"
 #include "rpc/transport/payload.h"
+#include "rpc/transport/transport.h"
 #include "tensor/memory/storage.h"
 
 namespace hawser::rpc {
@@ -428,6 +430,44 @@ TEST_F(SameHostTest, RepliesInTheHeapAreSentInPlaceAndKeptUntilTheyAreRead) {
                 IsOkAndHolds(std::string(kBytes, 'r')));
   }
   EXPECT_LT(used.size(), 20u);
+}
+
+// The last handle on a reply is that of a request which waits for room in the
+// link. Dropping it sends a release through the same link.
+TEST_F(SameHostTest, ReplyInPlaceMayBeSentBack) {
+  constexpr size_t kBytes = 5000;
+  const std::string text(kBytes, 'x');
+  tensor::StoragePtr storage;
+  {
+    auto promise = std::make_shared<async::Promise<Payload>>();
+    connection_->Call("/t.T/Echo", Payload(text), async::kNever,
+                      [promise](absl::StatusOr<Payload> reply) {
+                        promise->Set(std::move(reply));
+                      });
+    const absl::StatusOr<Payload> reply = promise->future().Wait();
+    ASSERT_THAT(reply, IsOk());
+    const Payload::Chunk& chunk = reply->chunks()[0];
+    ASSERT_NE(chunk.remote, nullptr);
+    storage = chunk.remote->InPlace(0, kBytes);
+    ASSERT_NE(storage, nullptr);
+  }
+  // Each call keeps one of the link's slots until it ends.
+  std::vector<async::Future<std::string>> held;
+  std::vector<std::unique_ptr<IncomingCall>> calls;
+  for (size_t i = 0; i < kNumSlots; ++i) {
+    held.push_back(Call("/t.T/Hold", text));
+    calls.push_back(TakeHeld());
+  }
+  Payload request;
+  const void* const data = storage->data();
+  request.Append(std::make_shared<tensor::StoragePtr>(std::move(storage)), data,
+                 kBytes);
+  auto waiting = Call(*connection_, "/t.T/Echo", std::move(request));
+  for (auto& call : calls) call->Reply(Payload("done"));
+  EXPECT_THAT(std::move(waiting).Wait(), IsOkAndHolds(text));
+  for (auto& call : held) {
+    EXPECT_THAT(std::move(call).Wait(), IsOkAndHolds("done"));
+  }
 }
 
 TEST_F(SameHostTest, StoppingServerEndsItsCallsAndTheSocketTakesOver) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,14 @@ class CountService final : public Service {
         {.lazy_tensors = true});
   }
 
+  // The tensor that was kept last.
+  tensor::Tensor TakeKept() {
+    const async::MutexLock lock(&mutex_);
+    tensor::Tensor last = kept_.back();
+    kept_.pop_back();
+    return last;
+  }
+
  private:
   absl::StatusOr<Message<EchoReply>> Count(const MethodCall& call, bool keep) {
     Message<EchoReply> reply;
@@ -81,29 +90,59 @@ class CountService final : public Service {
   std::vector<tensor::Tensor> kept_ ABSL_GUARDED_BY(mutex_);
 };
 
-class ReplyTensorsTest : public testing::TestWithParam<TransportParam> {
+// With the transport, and whether replies may stay in shared memory.
+using Param = std::tuple<TransportParam, bool>;
+
+class ReplyTensorsTest : public testing::TestWithParam<Param> {
  protected:
-  ReplyTensorsTest() : job_(MakeTransportFactory(GetParam())) {}
+  ReplyTensorsTest() : job_(MakeTransportFactory(std::get<0>(GetParam()))) {}
 
   void SetUp() override {
-    job_.StartAll(2, [](int, AgentOptions& options) {
-      options.services.push_back(std::make_unique<CountService>());
+    job_.StartAll(2, [this](int rank, AgentOptions& options) {
+      auto service = std::make_unique<CountService>();
+      if (rank == 1) service_ = service.get();
+      options.services.push_back(std::move(service));
     });
+  }
+
+  async::Future<Message<EchoReply>> Send(const std::string& text,
+                                         std::vector<tensor::Tensor> tensors) {
+    EchoRequest request;
+    request.set_text(text);
+    return job_.agent(0).host().CallMethod(
+        "w1", kCount, request, std::move(tensors),
+        {.in_place_reply = std::get<1>(GetParam())});
   }
 
   async::Future<Message<EchoReply>> Begin(const std::string& text,
                                           const std::vector<int64_t>& sizes,
                                           int64_t first) {
-    EchoRequest request;
-    request.set_text(text);
     std::vector<tensor::Tensor> tensors;
     for (const int64_t size : sizes) {
       tensors.push_back(tensor::Tensor::Full({size},
                                              static_cast<double>(first++),
                                              {.dtype = tensor::DType::kI64}));
     }
-    return job_.agent(0).host().CallMethod("w1", kCount, request,
-                                           std::move(tensors));
+    return Send(text, std::move(tensors));
+  }
+
+  // Whether replies stay in place once the first call has made the link, and
+  // the peer knows which memory is free.
+  bool EventuallyInPlace(int max_calls = 100'000) {
+    for (int i = 0; i < max_calls; ++i) {
+      if (RepliesStayInPlace()) return true;
+    }
+    return false;
+  }
+
+  // Whether the caller's tensor is the memory that the handler has written.
+  bool RepliesStayInPlace() {
+    const absl::StatusOr<Message<EchoReply>> reply =
+        Begin("keep", {1000}, 3).Wait();
+    if (!reply.ok()) return false;
+    tensor::Tensor written = service_->TakeKept();
+    written.data<int64_t>()[5] = -1;
+    return reply->tensors[0].data<int64_t>()[5] == -1;
   }
 
   static void ExpectCount(const absl::StatusOr<Message<EchoReply>>& reply,
@@ -120,7 +159,15 @@ class ReplyTensorsTest : public testing::TestWithParam<TransportParam> {
     }
   }
 
+  void ExpectInPlaceIfAllowed() {
+    const bool expected = GetParam() == Param(TransportParam::kSameHost, true);
+    EXPECT_EQ(expected ? EventuallyInPlace() : EventuallyInPlace(100),
+              expected);
+  }
+
   TestJob job_;
+  // Of w1.
+  CountService* service_ = nullptr;
 };
 
 // Around the limits of what is sent in a frame, in the heap and in place.
@@ -153,9 +200,40 @@ TEST_P(ReplyTensorsTest, AHandlerMayKeepWhatItSent) {
   ExpectCount(Begin("", kSizes, 7).Wait(), kSizes, 7);
 }
 
+TEST_P(ReplyTensorsTest, RepliesInSharedMemoryStayThereOnRequest) {
+  ExpectInPlaceIfAllowed();
+}
+
+// More than the heap of a link holds.
+TEST_P(ReplyTensorsTest, ACallerMayKeepReplies) {
+  const std::vector<int64_t> sizes = {60000};
+  std::vector<absl::StatusOr<Message<EchoReply>>> kept;
+  for (int64_t i = 0; i < 30; ++i) kept.push_back(Begin("", sizes, i).Wait());
+  ExpectCount(Begin("", kSizes, 7).Wait(), kSizes, 7);
+  for (int64_t i = 0; i < 30; ++i) {
+    ExpectCount(kept[static_cast<size_t>(i)], sizes, i);
+  }
+  // Once they are dropped, their memory is used again.
+  kept.clear();
+  ExpectInPlaceIfAllowed();
+}
+
+TEST_P(ReplyTensorsTest, ACallerMayKeepRepliesOfAWorkerThatHasEnded) {
+  const std::vector<int64_t> sizes = {1, 513, 60000, 200000};
+  const absl::StatusOr<Message<EchoReply>> kept = Begin("", sizes, 9).Wait();
+  EXPECT_THAT(job_.agent(1).Shutdown(/*graceful=*/false), IsOk());
+  ExpectCount(kept, sizes, 9);
+}
+
+std::string NameOf(const testing::TestParamInfo<Param>& test) {
+  return ToString(std::get<0>(test.param)) +
+         (std::get<1>(test.param) ? "InPlace" : "Copied");
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, ReplyTensorsTest,
-                         testing::ValuesIn(kTransportParams),
-                         TransportParamName());
+                         testing::Combine(testing::ValuesIn(kTransportParams),
+                                          testing::Bool()),
+                         NameOf);
 
 }  // namespace
 }  // namespace hawser::rpc
