@@ -138,7 +138,9 @@ class Table {
   //
   //   keys    i64, any shape, in any order, also repeated: a 64-bit number
   //           without sign in the bits of each element.
-  //   result  f32[keys..., width].
+  //   result  f32[keys..., width]. From a server on the same machine, up to 512
+  //           KiB may lie in memory that both share, which has room for 2 MiB
+  //           of results: clone those that are kept for long.
   //
   // kInvalidArgument: `keys` has another dtype or is not on the CPU; or a
   // server does not have the function, or the function refuses its arguments.

@@ -19,9 +19,11 @@ namespace {
 constexpr size_t kMinBuckets = 64;
 // Above it, the map grows by less than its double: the memory matters.
 constexpr size_t kLargeBuckets = size_t{1} << 14;
-// Of all entries, in percent.
-constexpr size_t kMaxLoad = 85;
-constexpr size_t kGrowth = 115;
+// Of all entries, in percent. With 85, the map is 6 % smaller, and more keys
+// are outside of their pair of buckets, whose search is slow: random look-ups
+// are 6 % slower.
+constexpr size_t kMaxLoad = 80;
+constexpr size_t kGrowth = 112;
 
 }  // namespace
 

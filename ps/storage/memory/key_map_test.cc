@@ -125,7 +125,7 @@ TEST(KeyMapTest, MostKeysAreAtHomeAtTheHighestLoad) {
   KeyMap map(1024);
   uint64_t least = 100;
   for (uint64_t key = 0; key < 300'000; ++key) {
-    const bool grows = map.size() * 100 >= map.num_entries() * 85 - 100;
+    const bool grows = map.size() * 100 >= map.num_entries() * 80 - 100;
     if (key > 10'000 && grows) {
       least = std::min(least, NumAtHome(map, key) * 100 / key);
     }
