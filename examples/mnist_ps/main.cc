@@ -10,7 +10,6 @@
 #include <functional>
 #include <memory>
 #include <random>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -165,8 +164,7 @@ absl::StatusOr<TrainingLoop> NewLoop(
   ASSIGN_OR_RETURN(loop.schedule,
                    optim::CosineAnnealingLr({.period = loop.num_epochs}));
   const auto batch = std::make_shared<data::Batch>();
-  loop.load = [&train,
-               batch](std::span<const int64_t> samples) -> absl::Status {
+  loop.load = [&train, batch](auto samples) -> absl::Status {
     ASSIGN_OR_RETURN(*batch, data::GatherBatch(train, samples));
     return absl::OkStatus();
   };
@@ -268,8 +266,9 @@ absl::Status Train(JobMember& member, const data::DigitSplit& digits,
   return member.EndJob();
 }
 
-// The work of a server or trainer.
-absl::Status RunInJob(const JobOptions& job, StopSignals& stop) {
+// The work of this process: of a server or trainer, or all of it.
+absl::Status Run(const JobOptions& job, StopSignals& stop) {
+  if (job.role.empty()) return RunLocal(stop);
   const bool trains = job.role == "trainer";
   data::DigitSplit digits;
   if (trains) {
@@ -323,10 +322,6 @@ int main(int argc, char** argv) {
              return std::vector<std::string>{
                  absl::StrCat("--seed=", example::DrawSeed())};
            },
-       .run =
-           [](const example::JobOptions& job, example::StopSignals& stop) {
-             return job.role.empty() ? example::RunLocal(stop)
-                                     : example::RunInJob(job, stop);
-           }},
+       .run = example::Run},
       argc, argv);
 }
