@@ -25,10 +25,12 @@ constexpr size_t kAhead = 16;
 // With c equal pairs among m sampled keys of n, the rate of repeats is about
 // c * n / m^2.
 bool HasManyRepeats(std::span<const uint64_t> keys) {
-  constexpr size_t kSample = 256;
+  // A wrong estimate costs more with more keys.
+  constexpr size_t kManyKeys = 2048;
   constexpr size_t kSlots = 1024;
   if (keys.size() < 2) return false;
-  const size_t sample = std::min(keys.size(), kSample);
+  const size_t sample =
+      std::min<size_t>(keys.size(), keys.size() < kManyKeys ? 128 : 256);
   // Places of sampled keys are multiples of size / sample, which is scaled.
   constexpr int kShift = 20;
   const size_t scaled = (keys.size() << kShift) / sample;
