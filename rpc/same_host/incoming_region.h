@@ -17,6 +17,7 @@
 #include "rpc/same_host/link_memory.h"
 #include "rpc/transport/payload.h"
 #include "tensor/device.h"
+#include "tensor/memory/allocator.h"
 #include "tensor/memory/storage.h"
 
 namespace hawser::rpc {
@@ -92,8 +93,13 @@ class HeapChunk final : public RemoteBytes {
     return region_->ReadHeap(offset_ + offset, to, size);
   }
   tensor::StoragePtr InPlace(size_t offset, size_t size) const override {
-    return tensor::Storage::Wrap(region_->HeapAt(offset_ + offset), size,
-                                 tensor::kCpu, [region = region_] {});
+    // The peer has chosen the offset.
+    char* const data = region_->HeapAt(offset_ + offset);
+    if (reinterpret_cast<uintptr_t>(data) % tensor::kAllocationAlignment != 0) {
+      return nullptr;
+    }
+    return tensor::Storage::Wrap(data, size, tensor::kCpu,
+                                 [region = region_] {});
   }
 
  private:

@@ -29,7 +29,8 @@ class RemoteBytes {
 
   // Returns the same bytes where they are, in memory that both processes share.
   // The other process keeps them as long as the storage lives, but a faulty one
-  // may change them at any time. Null if they are not in such memory.
+  // may change them at any time. Null if they are not in such memory, or not
+  // aligned as the storage of tensors is.
   virtual tensor::StoragePtr InPlace(size_t offset, size_t size) const {
     (void)offset;
     (void)size;

@@ -152,8 +152,11 @@ class IncomingMessage {
                                             const v1::TensorHeader& header,
                                             TransferCounters& counters,
                                             bool in_place) const;
-  // The bytes of tensor `index`, if they can be used without a copy.
-  tensor::StoragePtr StorageOf(size_t index, bool in_place) const;
+  // The storage in which tensor `index` arrived alone; null if it did not.
+  tensor::StoragePtr StorageOf(size_t index) const;
+  // The memory that tensor `index` shares with the peer, if it may stay there.
+  tensor::StoragePtr SharedMemoryOf(size_t index,
+                                    const v1::TensorHeader& header) const;
 
   Payload payload_;
   // Joined copies of parts that were spread over several chunks.

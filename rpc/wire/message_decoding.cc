@@ -409,27 +409,37 @@ absl::StatusOr<tensor::WireTensor> IncomingMessage::ParseTensorHeader(
   return Malformed(absl::StrCat("tensor: ", wire.status().message()));
 }
 
-tensor::StoragePtr IncomingMessage::StorageOf(size_t index,
-                                              bool in_place) const {
+tensor::StoragePtr IncomingMessage::StorageOf(size_t index) const {
   const TensorPart& part = tensors_[index];
   if (part.size == 0) return nullptr;
   const Payload::Chunk& chunk = payload_.chunks()[part.chunk];
-  if (chunk.storage != nullptr && part.offset == 0 && part.size == chunk.size) {
-    return tensor::StoragePtr(chunk.storage);
+  if (chunk.storage == nullptr || part.offset != 0 || part.size != chunk.size) {
+    return nullptr;
   }
-  if (in_place && chunk.remote != nullptr &&
-      part.size <= chunk.size - part.offset) {
-    return chunk.remote->InPlace(part.offset, part.size);
+  return tensor::StoragePtr(chunk.storage);
+}
+
+tensor::StoragePtr IncomingMessage::SharedMemoryOf(
+    size_t index, const v1::TensorHeader& header) const {
+  const TensorPart& part = tensors_[index];
+  // A bool that is neither 0 nor 1 is not harmless.
+  if (part.size == 0 || header.dtype() == v1::DTYPE_BOOL) return nullptr;
+  const Payload::Chunk& chunk = payload_.chunks()[part.chunk];
+  if (chunk.remote == nullptr || part.size > chunk.size - part.offset) {
+    return nullptr;
   }
-  return nullptr;
+  return chunk.remote->InPlace(part.offset, part.size);
 }
 
 absl::StatusOr<tensor::Tensor> IncomingMessage::ReadTensor(
     size_t index, const v1::TensorHeader& header, TransferCounters& counters,
     bool in_place) const {
   const TensorPart& part = tensors_[index];
+  const tensor::StoragePtr shared =
+      in_place ? SharedMemoryOf(index, header) : nullptr;
   const auto read = [&]() -> absl::StatusOr<tensor::Tensor> {
-    if (tensor::StoragePtr storage = StorageOf(index, in_place)) {
+    if (shared != nullptr) return tensor::AdoptTensor(header, shared);
+    if (tensor::StoragePtr storage = StorageOf(index)) {
       return tensor::AdoptTensor(header, std::move(storage));
     }
     return tensor::DecodeTensor(
@@ -443,7 +453,7 @@ absl::StatusOr<tensor::Tensor> IncomingMessage::ReadTensor(
   }
   if (value.ok()) {
     counters.AddReceived(part.size);
-    counters.AddCopiedToReceive(part.size);
+    if (shared == nullptr) counters.AddCopiedToReceive(part.size);
   }
   return value;
 }
