@@ -76,14 +76,13 @@ async::Future<std::vector<Tensor>> CallParts(
   for (ResultPart& part : parts) {
     part.tensors.insert(part.tensors.end(), arguments.begin(), arguments.end());
     results.push_back(client
-                          .Call(*part.server, method, request,
-                                std::move(part.tensors), options)
+                          .CallForTensors(*part.server, method, request,
+                                          std::move(part.tensors), options)
                           .Then([count = part.num_results](
-                                    absl::StatusOr<rpc::Message<Reply>> reply)
+                                    absl::StatusOr<std::vector<Tensor>> reply)
                                     -> absl::StatusOr<Tensor> {
                             RETURN_IF_ERROR(reply);
-                            return ResultsOfReply(std::move(reply->tensors),
-                                                  count);
+                            return ResultsOfReply(*std::move(reply), count);
                           }));
   }
   return JoinParts(std::move(results));

@@ -34,22 +34,15 @@
 namespace hawser::ps {
 namespace {
 
-absl::Status StatusOf(const absl::StatusOr<std::vector<Tensor>>& rows) {
-  return rows.status();
-}
-
 // Returns the rows of `keys`, i64[n], each with `width` weights, from `server`.
 async::Future<Tensor> PullFrom(TableClient& client, const std::string& server,
                                const v1::PullRequest& request, int64_t width,
                                Tensor keys,
                                const rpc::MethodCallOptions& options) {
   const tensor::Shape shape({keys.num_elements(), width});
-  return client.Call(server, kPullMethod, request, {std::move(keys)}, options)
-      .Then([shape](absl::StatusOr<rpc::Message<v1::PullReply>> reply)
-                -> absl::StatusOr<Tensor> {
-        RETURN_IF_ERROR(reply);
-        return RowsOfReply(std::move(reply->tensors), shape);
-      });
+  return RowsOfReply(client.CallForTensors(server, kPullMethod, request,
+                                           {std::move(keys)}, options),
+                     shape);
 }
 
 // Returns the tensors of a message for the rows of `shape`, [n, width], from
@@ -184,14 +177,14 @@ async::Future<std::vector<Tensor>> Table::State::SendPushParts(
     tensors.insert(tensors.begin(), KeysOf(ordered, part.begin, part.end));
     replies.push_back(
         client()
-            .Call(*part.server, kPushMethod, request, std::move(tensors),
-                  options)
+            .CallForTensors(*part.server, kPushMethod, request,
+                            std::move(tensors), options)
             .Then([shape, pull = request.pull()](
-                      absl::StatusOr<rpc::Message<v1::PushReply>> reply)
+                      absl::StatusOr<std::vector<Tensor>> reply)
                       -> absl::StatusOr<Tensor> {
               RETURN_IF_ERROR(reply);
               if (!pull) return Tensor();
-              return RowsOfReply(std::move(reply->tensors), shape);
+              return RowsOfReply(*std::move(reply), shape);
             }));
   }
   return JoinParts(std::move(replies));
@@ -203,7 +196,7 @@ async::Future<void> Table::Push(const Tensor& keys, const RowValues& gradients,
       keys, gradients, state_->NewPush<v1::PushRequest>(options),
       options.encoding);
   if (!sent.ok()) return async::MakeReadyFuture<void>(sent.status());
-  return state_->EndPush(sent->time, std::move(sent->rows).Then(StatusOf));
+  return state_->EndPush(sent->time, WithoutRows(std::move(sent->rows)));
 }
 
 async::Future<Tensor> Table::PushPull(const Tensor& keys,
@@ -241,7 +234,7 @@ async::Future<void> Table::Assign(const Tensor& keys, const RowValues& weights,
   absl::StatusOr<State::SentPush> sent =
       state_->SendPush(keys, weights, request, RowEncoding::kF32);
   if (!sent.ok()) return async::MakeReadyFuture<void>(sent.status());
-  return std::move(sent->rows).Then(StatusOf);
+  return WithoutRows(std::move(sent->rows));
 }
 
 }  // namespace hawser::ps

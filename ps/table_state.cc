@@ -189,4 +189,21 @@ absl::StatusOr<Tensor> RowsOfReply(std::vector<Tensor> tensors,
                                           rows.status().message()));
 }
 
+async::Future<Tensor> RowsOfReply(async::Future<std::vector<Tensor>> tensors,
+                                  const tensor::Shape& shape) {
+  return std::move(tensors).Then(
+      [shape](absl::StatusOr<std::vector<Tensor>> reply)
+          -> absl::StatusOr<Tensor> {
+        RETURN_IF_ERROR(reply);
+        return RowsOfReply(*std::move(reply), shape);
+      });
+}
+
+async::Future<void> WithoutRows(async::Future<std::vector<Tensor>> rows) {
+  return std::move(rows).Then(
+      [](const absl::StatusOr<std::vector<Tensor>>& reply) {
+        return reply.status();
+      });
+}
+
 }  // namespace hawser::ps

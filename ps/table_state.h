@@ -14,10 +14,10 @@
 #include "absl/status/statusor.h"
 #include "async/future.h"
 #include "proto/ps.pb.h"
+#include "ps/client/bytes_under_way.h"
 #include "ps/client/table_client.h"
 #include "ps/clock/client_clock.h"
 #include "ps/ordered_keys.h"
-#include "ps/route/join_parts.h"
 #include "ps/route/table_location.h"
 #include "ps/row_encoding.h"
 #include "ps/row_values.h"
@@ -35,6 +35,10 @@ namespace hawser::ps {
 // has sent other tensors.
 absl::StatusOr<Tensor> RowsOfReply(std::vector<Tensor> tensors,
                                    const tensor::Shape& shape);
+async::Future<Tensor> RowsOfReply(async::Future<std::vector<Tensor>> tensors,
+                                  const tensor::Shape& shape);
+// The status of a reply.
+async::Future<void> WithoutRows(async::Future<std::vector<Tensor>> rows);
 // The number of an encoding of a reply in requests.
 v1::RowEncoding ToProto(RowEncoding encoding);
 
@@ -48,17 +52,6 @@ inline bool CallsFunction(const PullOptions& options) {
 
 // kInvalidArgument: there are none, or one is named twice.
 absl::Status CheckServers(const std::vector<std::string>& servers);
-
-// Completes as JoinParts does, with the first error.
-template <class Reply>
-async::Future<void> AllDone(
-    std::vector<async::Future<rpc::Message<Reply>>> replies) {
-  return JoinParts(std::move(replies))
-      .Then(
-          [](const absl::StatusOr<std::vector<rpc::Message<Reply>>>& messages) {
-            return messages.status();
-          });
-}
 
 template <class Request>
 void SetTime(WorkerTime time, Request& request) {
@@ -102,15 +95,16 @@ class Table::State : public std::enable_shared_from_this<State> {
   // Sends a request at this time: as TableLocation::Call, unless it belongs to
   // a clock. `placement` is that by which its parts were counted, `bytes` the
   // size of request and reply. Of a table without clocks, blocks as
-  // TableClient::CallWithin does; with clocks, other workers may wait for this
+  // TableClient::HoldBytes does; with clocks, other workers may wait for this
   // request.
-  template <class T, class Send>
+  template <class T>
   async::Future<T> Call(WorkerTime time,
                         const TableLocation::Placement& placement,
-                        int64_t bytes, Send send) const {
+                        int64_t bytes, TableLocation::Sender<T> send) const {
     if (clock_ == nullptr) {
-      return client().CallWithin<T>(
-          bytes, [&] { return location_->Call<T>(std::move(send)); });
+      absl::StatusOr<HeldBytes> held = client().HoldBytes(bytes);
+      if (!held.ok()) return async::MakeReadyFuture<T>(held.status());
+      return location_->Call<T>(std::move(send), *std::move(held));
     }
     if (!time.joined()) return location_->Call<T>(std::move(send));
     return location_->WithoutFollowing<T>(

@@ -49,16 +49,11 @@ async::Future<Tensor> Table::PullSums(const Tensor& keys,
     versioned.set_version(placement.route.version);
     std::vector<async::Future<Tensor>> parts;
     for (State::BagPart& part : state->SplitBags(placement, keys)) {
-      parts.push_back(
-          state->client()
-              .Call(*part.server, kPullSumsMethod, versioned,
-                    {std::move(part.keys), std::move(part.bags)}, call)
-              .Then(
-                  [sums](absl::StatusOr<rpc::Message<v1::PullSumsReply>> reply)
-                      -> absl::StatusOr<Tensor> {
-                    RETURN_IF_ERROR(reply);
-                    return RowsOfReply(std::move(reply->tensors), sums);
-                  }));
+      parts.push_back(RowsOfReply(
+          state->client().CallForTensors(
+              *part.server, kPullSumsMethod, versioned,
+              {std::move(part.keys), std::move(part.bags)}, call),
+          sums));
     }
     return JoinParts(std::move(parts));
   };
@@ -109,15 +104,15 @@ async::Future<void> Table::PushSums(const Tensor& keys, const Tensor& gradients,
                               const rpc::MethodCallOptions& call) {
     v1::PushSumsRequest versioned = request;
     versioned.set_version(used.route.version);
-    std::vector<async::Future<rpc::Message<v1::PushSumsReply>>> replies;
+    std::vector<async::Future<void>> replies;
     for (State::BagPart& part : state->SplitBags(used, keys)) {
       std::vector<Tensor> tensors = {std::move(part.keys),
                                      std::move(part.bags)};
       tensors.insert(tensors.end(), encoded.begin(), encoded.end());
-      replies.push_back(state->client().Call(
-          *part.server, kPushSumsMethod, versioned, std::move(tensors), call));
+      replies.push_back(WithoutRows(state->client().CallForTensors(
+          *part.server, kPushSumsMethod, versioned, std::move(tensors), call)));
     }
-    return AllDone(std::move(replies));
+    return JoinParts(std::move(replies));
   };
   const int64_t bytes =
       State::BytesOf(keys.num_elements(), rows->dim(0), spec().width);

@@ -1,10 +1,13 @@
 #include "ps/client/bytes_under_way.h"
 
 #include <chrono>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "async/blocking_region.h"
 #include "async/clock.h"
+#include "async/status_macros.h"
 
 namespace hawser::ps {
 
@@ -47,6 +50,13 @@ void BytesUnderWay::End(int64_t bytes) {
 int64_t BytesUnderWay::bytes() const {
   const async::MutexLock lock(&mutex_);
   return bytes_;
+}
+
+absl::StatusOr<HeldBytes> HeldBytes::Begin(
+    std::shared_ptr<BytesUnderWay> under_way, int64_t bytes,
+    absl::Duration timeout) {
+  RETURN_IF_ERROR(under_way->Begin(bytes, timeout));
+  return HeldBytes(std::move(under_way), bytes);
 }
 
 }  // namespace hawser::ps

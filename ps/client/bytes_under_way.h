@@ -5,9 +5,12 @@
 
 #include <cstdint>
 #include <list>
+#include <memory>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "async/mutex.h"
 
@@ -41,6 +44,34 @@ class BytesUnderWay {
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Of the callers that wait, in their order.
   std::list<async::CondVar> waiters_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The bytes of a request, counted until the object is destroyed or assigned to.
+class HeldBytes {
+ public:
+  // None.
+  HeldBytes() = default;
+  // As BytesUnderWay::Begin.
+  static absl::StatusOr<HeldBytes> Begin(
+      std::shared_ptr<BytesUnderWay> under_way, int64_t bytes,
+      absl::Duration timeout);
+
+  HeldBytes(HeldBytes&&) = default;
+  HeldBytes& operator=(HeldBytes other) noexcept {
+    std::swap(under_way_, other.under_way_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~HeldBytes() {
+    if (under_way_ != nullptr) under_way_->End(bytes_);
+  }
+
+ private:
+  HeldBytes(std::shared_ptr<BytesUnderWay> under_way, int64_t bytes)
+      : under_way_(std::move(under_way)), bytes_(bytes) {}
+
+  std::shared_ptr<BytesUnderWay> under_way_;
+  int64_t bytes_ = 0;
 };
 
 }  // namespace hawser::ps

@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "async/future.h"
 #include "async/mutex.h"
@@ -52,38 +53,32 @@ class TableClient {
       const rpc::MethodCallOptions& options = DefaultOptions()) {
     const rpc::HostHandle::Use host = host_.Acquire();
     if (!host) {
-      return async::MakeReadyFuture<rpc::Message<Reply>>(
-          absl::FailedPreconditionError("the worker was shut down"));
+      return async::MakeReadyFuture<rpc::Message<Reply>>(WasShutDown());
     }
     return host->CallMethod(server, method, request, std::move(tensors),
                             options);
   }
 
-  // Returns the result of `send()`, a Future<T>, called once the `bytes` of its
-  // request and reply are within the limit. kResourceExhausted: they were not
-  // within the timeout of a call.
-  template <class T, class Send>
-  async::Future<T> CallWithin(int64_t bytes, const Send& send) {
-    absl::Duration timeout;
-    {
-      const rpc::HostHandle::Use host = host_.Acquire();
-      if (host) timeout = host->default_timeout();
+  // The same for a method whose reply has nothing but tensors, which it
+  // returns.
+  template <class Request, class Reply>
+  async::Future<std::vector<tensor::Tensor>> CallForTensors(
+      const std::string& server,
+      const rpc::ServiceMethod<Request, Reply>& method,
+      const std::type_identity_t<Request>& request,
+      std::vector<tensor::Tensor> tensors,
+      const rpc::MethodCallOptions& options) {
+    const rpc::HostHandle::Use host = host_.Acquire();
+    if (!host) {
+      return async::MakeReadyFuture<std::vector<tensor::Tensor>>(WasShutDown());
     }
-    if (absl::Status begun = bytes_under_way_->Begin(bytes, timeout);
-        !begun.ok()) {
-      return async::MakeReadyFuture<T>(std::move(begun));
-    }
-    async::Future<T> result = send();
-    if (result.ready()) {
-      bytes_under_way_->End(bytes);
-      return result;
-    }
-    return std::move(result).Then(
-        [under_way = bytes_under_way_, bytes](async::Result<T> done) {
-          under_way->End(bytes);
-          return done;
-        });
+    return host->CallForTensors(server, method, request, std::move(tensors),
+                                options);
   }
+
+  // Waits until the `bytes` of a request and its reply are within the limit.
+  // kResourceExhausted: they were not within the timeout of a call.
+  absl::StatusOr<HeldBytes> HoldBytes(int64_t bytes);
   int64_t bytes_under_way() const { return bytes_under_way_->bytes(); }
 
   // The number of the next push of this worker to `table`, from 1 on.
@@ -111,6 +106,8 @@ class TableClient {
   void Stop();
 
  private:
+  static absl::Status WasShutDown();
+
   rpc::HostHandle host_;
   const std::shared_ptr<BytesUnderWay> bytes_under_way_;
   const std::shared_ptr<TableMoves> moves_;

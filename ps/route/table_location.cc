@@ -61,6 +61,23 @@ void TableLocation::OnTableMoved(const RecordedTable& record) {
   CancelRequests(record.route.version);
 }
 
+uint64_t TableLocation::AddRequest(int64_t version,
+                                   const LocatedRequest& request) {
+  if (request.ready()) return kReady;
+  Request added = {version, request.Canceller()};
+  uint64_t number = kReady;
+  {
+    const async::MutexLock lock(&mutex_);
+    number = ++last_request_;
+    if (placement_->route.version <= version) {
+      requests_.try_emplace(number, std::move(added));
+      return number;
+    }
+  }
+  added.cancel();
+  return number;
+}
+
 bool TableLocation::EndRequest(uint64_t request) {
   if (request == kReady) return true;
   // Destroyed without the lock.
@@ -98,6 +115,43 @@ absl::StatusOr<rpc::MethodCallOptions> TableLocation::OptionsUntil(
       absl::StrCat("table \"", spec_.name,
                    "\" was restored elsewhere, and there was no time left to "
                    "send the request again"));
+}
+
+void TableLocation::Attempt(const std::shared_ptr<LocatedRequest>& request,
+                            async::MonotonicTime deadline,
+                            const rpc::MethodCallOptions& options) {
+  const Placement used = placement();
+  request->Send(*used, options);
+  Await(request, used->route.version,
+        [self = shared_from_this(), request,
+         deadline](const absl::Status& status) {
+          const auto next = self->OptionsUntil(deadline);
+          if (next.ok()) return self->Attempt(request, deadline, *next);
+          request->Fail(absl::IsCancelled(status) ? next.status() : status);
+        });
+}
+
+void TableLocation::Await(const std::shared_ptr<LocatedRequest>& request,
+                          int64_t version, OnMoved moved) {
+  const uint64_t number = AddRequest(version, *request);
+  request->OnReady([self = shared_from_this(), request, version, number,
+                    moved = std::move(moved)](
+                       const absl::Status& status) mutable {
+    const bool cancelled = !self->EndRequest(number);
+    if (status.ok()) self->client_->moves().OnReply();
+    if (status.ok() || (!cancelled && !self->MayHaveMoved(status, version))) {
+      return request->Deliver();
+    }
+    self->Refresh(version).OnReady(
+        [self, request, version, status,
+         moved = std::move(moved)](const absl::Status& refreshed) mutable {
+          if (!refreshed.ok()) return request->Fail(refreshed);
+          if (self->placement()->route.version <= version) {
+            return request->Fail(status);
+          }
+          std::move(moved)(status);
+        });
+  });
 }
 
 // A server that has lost the table, or that does not exist any more, may have

@@ -17,8 +17,9 @@
 #include "async/clock.h"
 #include "async/future.h"
 #include "async/mutex.h"
+#include "ps/client/bytes_under_way.h"
 #include "ps/client/table_client.h"
-#include "ps/route/join_parts.h"
+#include "ps/route/located_request.h"
 #include "ps/route/table_moves.h"
 #include "ps/storage/table_spec.h"
 #include "ps/table_route.h"
@@ -65,17 +66,21 @@ class TableLocation final : public TableFollower,
   const TableSpec& spec() const { return spec_; }
   Placement placement() const;
 
-  // Calls `send(const TablePlacement&, const rpc::MethodCallOptions&)`, which
-  // returns a Future<T>, and again if the table has moved, within the timeout
-  // of a call of the worker. `send` must be copyable, and is called in any
-  // thread.
+  template <class T>
+  using Sender = typename LocatedRequestOf<T>::Sender;
+
+  // Calls `send`, which returns a future of the result, and again if the table
+  // has moved, within the timeout of a call of the worker. `send` is called in
+  // any thread. Holds `bytes` until the request is complete.
   //
   // Errors of `send`, and kFailedPrecondition: the table that was restored has
   // another description.
-  template <class T, class Send>
-  async::Future<T> Call(Send send) {
-    return Attempt<T>(std::make_shared<const Send>(std::move(send)), Deadline(),
-                      TableClient::DefaultOptions());
+  template <class T>
+  async::Future<T> Call(Sender<T> send, HeldBytes bytes = {}) {
+    const auto request = std::make_shared<LocatedRequestOf<T>>(
+        std::move(send), std::move(bytes));
+    Attempt(request, Deadline(), TableClient::DefaultOptions());
+    return request->future();
   }
 
   // The result of a request that must not be sent again to another version of
@@ -85,17 +90,13 @@ class TableLocation final : public TableFollower,
   async::Future<T> WithoutFollowing(const Placement& sent,
                                     async::Future<T> result,
                                     std::string message) {
-    const uint64_t request = AddRequest(sent->route.version, result);
-    return std::move(result).Then(
-        [self = shared_from_this(), version = sent->route.version, request,
-         message = std::move(message)](async::Result<T> done) {
-          const bool cancelled = !self->EndRequest(request);
-          return self->AfterMove<T>(
-              std::move(done), version, cancelled,
-              [message](const absl::Status&) -> async::Future<T> {
-                return async::MakeReadyFuture<T>(absl::AbortedError(message));
-              });
-        });
+    const auto request =
+        std::make_shared<LocatedRequestOf<T>>(std::move(result));
+    Await(request, sent->route.version,
+          [request, message = std::move(message)](const absl::Status&) {
+            request->Fail(absl::AbortedError(message));
+          });
+    return request->future();
   }
 
   // TableFollower:
@@ -116,24 +117,9 @@ class TableLocation final : public TableFollower,
   TableLocation(std::shared_ptr<TableClient> client, const TableSpec& spec,
                 TableRoute route);
 
-  // Returns a number for the request that has this result. If the table has
-  // moved already, cancels it.
-  template <class T>
-  uint64_t AddRequest(int64_t version, const async::Future<T>& result) {
-    if (result.ready()) return kReady;
-    const auto cancel = [result] { result.Cancel(); };
-    uint64_t request = kReady;
-    {
-      const async::MutexLock lock(&mutex_);
-      request = ++last_request_;
-      if (placement_->route.version <= version) {
-        requests_.try_emplace(request, Request{version, cancel});
-        return request;
-      }
-    }
-    cancel();
-    return request;
-  }
+  // Returns a number for the attempt that `request` has under way. If the table
+  // has moved already, cancels it.
+  uint64_t AddRequest(int64_t version, const LocatedRequest& request);
   // Returns false if the request was cancelled because the table has moved.
   bool EndRequest(uint64_t request);
   // Ends the requests that were sent to a version below this one.
@@ -154,52 +140,17 @@ class TableLocation final : public TableFollower,
   absl::StatusOr<rpc::MethodCallOptions> OptionsUntil(
       async::MonotonicTime deadline) const;
 
-  // Returns `done`, or if the table has moved since `version`, the result of
-  // `moved(status)`, called once the new placement is known. `cancelled`: the
-  // request was cancelled because the table has moved.
-  template <class T, class Moved>
-  async::Future<T> AfterMove(async::Result<T> done, int64_t version,
-                             bool cancelled, Moved moved) {
-    const absl::Status status = StatusOfResult(done);
-    if (status.ok()) client_->moves().OnReply();
-    if (status.ok() || (!cancelled && !MayHaveMoved(status, version))) {
-      return async::MakeReadyFuture<T>(std::move(done));
-    }
-    return Refresh(version).Then(
-        [self = shared_from_this(), status, version, moved = std::move(moved)](
-            const absl::Status& refreshed) -> async::Future<T> {
-          if (!refreshed.ok()) return async::MakeReadyFuture<T>(refreshed);
-          if (self->placement()->route.version <= version) {
-            return async::MakeReadyFuture<T>(status);
-          }
-          return moved(status);
-        });
-  }
+  using OnMoved = absl::AnyInvocable<void(const absl::Status& status) &&>;
 
-  template <class T, class Send>
-  async::Future<T> Attempt(std::shared_ptr<const Send> send,
-                           async::MonotonicTime deadline,
-                           const rpc::MethodCallOptions& options) {
-    const Placement used = placement();
-    const int64_t version = used->route.version;
-    async::Future<T> result = (*send)(*used, options);
-    const uint64_t request = AddRequest(version, result);
-    return std::move(result).Then([self = shared_from_this(), send, deadline,
-                                   version, request](async::Result<T> done) {
-      const bool cancelled = !self->EndRequest(request);
-      return self->AfterMove<T>(
-          std::move(done), version, cancelled,
-          [self, send,
-           deadline](const absl::Status& status) -> async::Future<T> {
-            const auto next = self->OptionsUntil(deadline);
-            if (!next.ok()) {
-              return async::MakeReadyFuture<T>(
-                  absl::IsCancelled(status) ? next.status() : status);
-            }
-            return self->Attempt<T>(send, deadline, *next);
-          });
-    });
-  }
+  // Sends `request`, and again if the table has moved.
+  void Attempt(const std::shared_ptr<LocatedRequest>& request,
+               async::MonotonicTime deadline,
+               const rpc::MethodCallOptions& options);
+  // Completes `request`, which was sent to `version`, with the result of its
+  // attempt. If the table has moved since, calls `moved` with the error of the
+  // attempt instead, once the new placement is known.
+  void Await(const std::shared_ptr<LocatedRequest>& request, int64_t version,
+             OnMoved moved);
 
   const std::shared_ptr<TableClient> client_;
   const TableSpec spec_;

@@ -15,9 +15,11 @@
 #include "async/clock.h"
 #include "async/executor.h"
 #include "async/future.h"
+#include "google/protobuf/message_lite.h"
 #include "rpc/agent/service.h"
 #include "rpc/functions/erased_value.h"
 #include "rpc/functions/method.h"
+#include "rpc/functions/method_definition.h"
 #include "rpc/functions/service_method.h"
 #include "rpc/identity/call_options.h"
 #include "rpc/identity/worker_info.h"
@@ -84,6 +86,17 @@ class ServiceHost {
         });
   }
 
+  // The same for a method whose reply has nothing but tensors, which it
+  // returns.
+  template <class Request, class Reply>
+  async::Future<std::vector<tensor::Tensor>> CallForTensors(
+      const Destination& to, const ServiceMethod<Request, Reply>& method,
+      const std::type_identity_t<Request>& request,
+      std::vector<tensor::Tensor> tensors = {},
+      const MethodCallOptions& options = {}) {
+    return CallForTensorsOf(to, method, request, std::move(tensors), options);
+  }
+
   // --- Functions that a method runs for its caller.
 
   // Returns a function of the agent's registry for the peer of `call`, after
@@ -144,6 +157,10 @@ class ServiceHost {
   virtual async::Future<RawMessage> CallRawMethod(
       const Destination& to, const MethodName& method, RawMessage request,
       const MethodCallOptions& options) = 0;
+  async::Future<std::vector<tensor::Tensor>> CallForTensorsOf(
+      const Destination& to, const MethodName& method,
+      const google::protobuf::MessageLite& request,
+      std::vector<tensor::Tensor> tensors, const MethodCallOptions& options);
   // All services, in the order of Start.
   virtual const std::vector<Service*>& services() const = 0;
 };

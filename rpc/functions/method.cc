@@ -1,10 +1,15 @@
 #include "rpc/functions/method.h"
 
 #include <cstddef>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "google/protobuf/message_lite.h"
 #include "rpc/transport/transport.h"
+#include "rpc/wire/wire_traits.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
 #include "tensor/memory/storage.h"
@@ -26,4 +31,23 @@ absl::StatusOr<tensor::Tensor> MethodCall::NewReplyTensor(
   return tensor::Tensor::TryEmpty(shape, {.dtype = dtype});
 }
 
+namespace internal {
+
+absl::Status ParseBody(const std::string& bytes,
+                       google::protobuf::MessageLite& body) {
+  if (body.ParseFromString(bytes)) return absl::OkStatus();
+  return UnparsableMessage(body.GetTypeName());
+}
+
+absl::StatusOr<RawMessage> SerializeMessage(
+    const google::protobuf::MessageLite& body,
+    std::vector<tensor::Tensor> tensors) {
+  RawMessage raw{std::string(), std::move(tensors)};
+  if (!body.SerializeToString(&raw.body)) {
+    return UnserializableMessage(body.GetTypeName());
+  }
+  return raw;
+}
+
+}  // namespace internal
 }  // namespace hawser::rpc

@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 #include "async/clock.h"
 #include "async/future.h"
+#include "google/protobuf/message_lite.h"
 #include "rpc/functions/run_on.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/transport/cancellation.h"
@@ -119,25 +120,22 @@ using RawMethodHandler = std::function<async::Future<RawMessage>(
 
 namespace internal {
 
+// kInvalidArgument: `bytes` are not a message of this type.
+absl::Status ParseBody(const std::string& bytes,
+                       google::protobuf::MessageLite& body);
+
 template <ProtobufMessage M>
 absl::StatusOr<Message<M>> ParseMessage(RawMessage raw) {
-  Message<M> message{M(), std::move(raw.tensors)};
-  if (!message.body.ParseFromArray(raw.body.data(),
-                                   static_cast<int>(raw.body.size()))) {
-    return UnparsableMessage(message.body.GetTypeName());
-  }
+  Message<M> message;
+  absl::Status status = ParseBody(raw.body, message.body);
+  if (!status.ok()) return status;
+  message.tensors = std::move(raw.tensors);
   return message;
 }
 
-template <ProtobufMessage M>
 absl::StatusOr<RawMessage> SerializeMessage(
-    const M& body, std::vector<tensor::Tensor> tensors) {
-  RawMessage raw{std::string(), std::move(tensors)};
-  if (!body.SerializeToString(&raw.body)) {
-    return UnserializableMessage(body.GetTypeName());
-  }
-  return raw;
-}
+    const google::protobuf::MessageLite& body,
+    std::vector<tensor::Tensor> tensors);
 
 // `handler` takes (const MethodCall&, Message<Request>) and returns
 // Future<Message<Reply>>.
