@@ -14,6 +14,7 @@
 #include "async/future.h"
 #include "async/mutex.h"
 #include "async/status_macros.h"
+#include "proto/ps.pb.h"
 #include "ps/storage/table_codec.h"
 
 namespace hawser::ps {

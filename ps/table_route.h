@@ -10,9 +10,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/future.h"
-#include "proto/ps.pb.h"
 #include "ps/storage/table_spec.h"
 #include "store/store.h"
+
+namespace hawser::v1 {
+class TableRoute;
+}  // namespace hawser::v1
 
 namespace hawser::ps {
 

@@ -10,16 +10,20 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/security/credentials.h"
-#include "grpcpp/security/server_credentials.h"
-#include "grpcpp/security/tls_certificate_provider.h"
-#include "grpcpp/security/tls_certificate_verifier.h"
-#include "grpcpp/server_context.h"
-#include "grpcpp/support/status.h"
 #include "net/auth/authorization_policy.h"
 #include "net/auth/credentials_options.h"
 #include "net/auth/identity.h"
+
+namespace grpc {
+class ChannelCredentials;
+class ClientContext;
+class ServerContextBase;
+class ServerCredentials;
+namespace experimental {
+class CertificateProviderInterface;
+class CertificateVerifier;
+}  // namespace experimental
+}  // namespace grpc
 
 namespace hawser::net {
 

@@ -21,7 +21,6 @@
 #include "async/future.h"
 #include "async/mutex.h"
 #include "net/per_peer_quota.h"
-#include "proto/ps.pb.h"
 #include "ps/clock/decoded_push.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/worker_clocks.h"
@@ -29,6 +28,12 @@
 #include "rpc/functions/method.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/transport/cancellation.h"
+
+namespace hawser::v1 {
+class AdvanceClockRequest;
+class JoinClockRequest;
+class LeaveClockRequest;
+}  // namespace hawser::v1
 
 namespace hawser::ps {
 

@@ -15,7 +15,6 @@
 #include "async/future.h"
 #include "async/mutex.h"
 #include "net/per_peer_quota.h"
-#include "proto/ps.pb.h"
 #include "ps/clock/clock_gate.h"
 #include "ps/server/table_server.h"
 #include "ps/storage/logged_table.h"
@@ -24,6 +23,13 @@
 #include "rpc/agent/service_host.h"
 #include "rpc/functions/method.h"
 #include "rpc/identity/worker_info.h"
+
+namespace hawser::v1 {
+class AdvanceClockRequest;
+class JoinClockReply;
+class JoinClockRequest;
+class LeaveClockRequest;
+}  // namespace hawser::v1
 
 namespace hawser::ps {
 

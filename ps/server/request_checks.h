@@ -13,13 +13,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/status_macros.h"
-#include "proto/ps.pb.h"
 #include "ps/row_encoding.h"
 #include "ps/storage/rows/push_rate.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/table_limits.h"
 #include "rpc/functions/method.h"
 #include "rpc/wire/lazy_tensor.h"
+
+namespace hawser::v1 {
+enum RowEncoding : int;
+}  // namespace hawser::v1
 
 namespace hawser::ps {
 

@@ -8,12 +8,22 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/ps.pb.h"
 #include "ps/clock/decoded_push.h"
 #include "ps/storage/logged_table.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/table_limits.h"
 #include "rpc/functions/method.h"
+
+namespace hawser::v1 {
+class PullReply;
+class PullRequest;
+class PullSumsReply;
+class PullSumsRequest;
+class PushReply;
+class PushRequest;
+class PushSumsRequest;
+enum RowEncoding : int;
+}  // namespace hawser::v1
 
 namespace hawser::ps {
 

@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/clock.h"
-#include "proto/ps.pb.h"
 #include "ps/server/held_tables.h"
 #include "ps/server/refused_requests.h"
 #include "ps/storage/disk/row_disk.h"
@@ -25,6 +24,19 @@
 #include "ps/table_limits.h"
 #include "rpc/identity/worker_info.h"
 #include "telemetry/metrics.h"
+
+namespace hawser::v1 {
+class CreateTableReply;
+class CreateTableRequest;
+class DescribeTableReply;
+class DescribeTableRequest;
+class DropTableRequest;
+class ListTablesReply;
+class RestoreTableReply;
+class RestoreTableRequest;
+class SaveTableReply;
+class SaveTableRequest;
+}  // namespace hawser::v1
 
 namespace hawser::ps {
 

@@ -17,13 +17,11 @@
 #include "async/future.h"
 #include "google/protobuf/message_lite.h"
 #include "rpc/agent/service.h"
-#include "rpc/functions/erased_value.h"
 #include "rpc/functions/method.h"
 #include "rpc/functions/method_definition.h"
 #include "rpc/functions/service_method.h"
 #include "rpc/identity/call_options.h"
 #include "rpc/identity/worker_info.h"
-#include "rpc/wire/decoder.h"
 #include "tensor/tensor.h"
 
 namespace hawser::store {
@@ -33,7 +31,9 @@ class Store;
 namespace hawser::rpc {
 
 class Agent;
+class Decoder;
 class RegisteredFunction;
+struct ErasedValue;
 
 // Passed to Service::Start; valid until Service::Stop has returned. Unit tests
 // of services use a FakeServiceHost (rpc/testing/fakes/).

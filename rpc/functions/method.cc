@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "google/protobuf/message_lite.h"
 #include "rpc/transport/transport.h"
-#include "rpc/wire/wire_traits.h"
+#include "rpc/wire/protobuf_message.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
 #include "tensor/memory/storage.h"

@@ -25,7 +25,7 @@
 #include "rpc/transport/cancellation.h"
 #include "rpc/transport/transport.h"
 #include "rpc/wire/lazy_tensor.h"
-#include "rpc/wire/wire_traits.h"
+#include "rpc/wire/protobuf_message.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
@@ -120,7 +120,7 @@ using RawMethodHandler = std::function<async::Future<RawMessage>(
 
 namespace internal {
 
-// kInvalidArgument: `bytes` are not a message of this type.
+// kInternal: `bytes` are not a message of this type.
 absl::Status ParseBody(const std::string& bytes,
                        google::protobuf::MessageLite& body);
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "rpc/functions/method_definition.h"
-#include "rpc/wire/wire_traits.h"
+#include "rpc/wire/protobuf_message.h"
 
 namespace hawser::rpc {
 

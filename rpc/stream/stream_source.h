@@ -25,6 +25,7 @@
 #include "rpc/identity/worker_info.h"
 #include "rpc/stream/stream_sink.h"
 #include "rpc/transport/cancellation.h"
+#include "rpc/wire/encoder.h"
 
 namespace hawser::rpc {
 

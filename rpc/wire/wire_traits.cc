@@ -16,17 +16,6 @@ absl::Status IntegerOutOfRange(std::string_view type) {
       absl::StrCat("the number received does not fit ", ToAbsl(type)));
 }
 
-absl::Status UnparsableMessage(std::string_view type) {
-  return absl::InternalError(
-      absl::StrCat("the bytes received are not a valid ", ToAbsl(type)));
-}
-
-absl::Status UnserializableMessage(std::string_view type) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("a ", ToAbsl(type),
-                   " above 2 GiB or with missing fields cannot be sent"));
-}
-
 absl::Status NullInOptional(std::string_view type) {
   return absl::InvalidArgumentError(
       absl::StrCat("an ", ToAbsl(type),

@@ -8,6 +8,17 @@
 
 namespace hawser::rpc {
 
+void FakeServiceHost::SetError(async::Promise<RawMessage>& reply,
+                               const absl::Status& error) {
+  reply.Set(error);
+}
+
+void FakeServiceHost::SetRawReply(async::Promise<RawMessage>& reply,
+                                  const google::protobuf::MessageLite& body,
+                                  std::vector<tensor::Tensor> tensors) {
+  reply.Set(internal::SerializeMessage(body, std::move(tensors)));
+}
+
 FakeServiceHost::FakeServiceHost(WorkerInfo self) : self_(std::move(self)) {
   workers_.push_back(self_);
 }

@@ -52,15 +52,21 @@ class FakeServiceHost final : public ServiceHost {
     // Completes the service's future; once.
     void SetReply(absl::StatusOr<Message<Reply>> result) {
       if (!result.ok()) {
-        reply.Set(std::move(result).status());
+        SetError(reply, result.status());
       } else {
-        reply.Set(internal::SerializeMessage(result->body,
-                                             std::move(result->tensors)));
+        SetRawReply(reply, result->body, std::move(result->tensors));
       }
     }
 
     async::Promise<RawMessage> reply;
   };
+
+  static void SetError(async::Promise<RawMessage>& reply,
+                       const absl::Status& error);
+  // Completes `reply` with a message of this body and these tensors.
+  static void SetRawReply(async::Promise<RawMessage>& reply,
+                          const google::protobuf::MessageLite& body,
+                          std::vector<tensor::Tensor> tensors);
 
   explicit FakeServiceHost(WorkerInfo self = MakeWorker(0));
   ~FakeServiceHost() override;
