@@ -206,11 +206,7 @@ class Promise {
     return *this;
   }
   ~Promise() {
-    if (state_ == nullptr) return;
-    if (!state_->claimed()) {
-      state_->Set(absl::CancelledError("the promise was dropped"));
-    }
-    state_->DropReference();
+    if (state_ != nullptr) state_->DropPromise();
   }
 
   // False after being moved from; no other method may be called then.
@@ -245,10 +241,7 @@ class Promise {
 // Returns a ready future.
 template <class T>
 Future<T> MakeReadyFuture(Result<T> result) {
-  Promise<T> promise;
-  Future<T> future = promise.future();
-  promise.Set(std::move(result));
-  return future;
+  return internal::FutureAccess<T>::MakeReady(std::move(result));
 }
 
 }  // namespace hawser::async

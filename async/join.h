@@ -70,14 +70,18 @@ std::shared_ptr<WaitPoller> PollerOf(const std::vector<Future<T>>& futures) {
 
 }  // namespace internal
 
+// void, or the values of several futures.
+template <class T>
+using JoinedValue =
+    typename std::conditional_t<std::is_void_v<T>, std::type_identity<void>,
+                                std::type_identity<std::vector<T>>>::type;
+
 // Returns the values of all `futures`, in their order; Future<void> for T =
 // void. Ready when all futures are, even after an error; the error is the first
 // that occurred.
 template <class T>
-auto JoinAll(std::vector<Future<T>> futures) {
-  using Joined =
-      typename std::conditional_t<std::is_void_v<T>, std::type_identity<void>,
-                                  std::type_identity<std::vector<T>>>::type;
+Future<JoinedValue<T>> JoinAll(std::vector<Future<T>> futures) {
+  using Joined = JoinedValue<T>;
   if constexpr (std::is_void_v<T>) {
     if (futures.empty()) return MakeReadyFuture<void>(absl::OkStatus());
   } else {
@@ -103,6 +107,8 @@ auto JoinAll(std::vector<Future<T>> futures) {
   });
   return joined;
 }
+
+extern template Future<void> JoinAll(std::vector<Future<void>> futures);
 
 // Returns the results of all `futures`, in their order, once all are ready.
 // Never an error itself.

@@ -26,6 +26,9 @@ struct FutureAccess {
     state->AddReader();
     return Future<T>(state);
   }
+  static Future<T> MakeReady(Result<T> result) {
+    return Future<T>(new State(std::move(result)));
+  }
   static State* state(const Future<T>& future) { return future.state(); }
   static Result<T> Take(Future<T> future) { return std::move(future).Take(); }
   // Same; kInternal if a copy throws.
@@ -137,6 +140,27 @@ void RunThen(F& callback, Future<T> done, Promise<U>& promise) {
   }
 }
 
+// Passes a result to a callback of Then. Holds a reader of the state.
+template <class T, class F, class U>
+class ThenNode final : public CompletionNode {
+ public:
+  template <class G>
+  ThenNode(Future<T> future, G&& callback, Promise<U> promise)
+      : future_(std::move(future)),
+        callback_(std::forward<G>(callback)),
+        promise_(std::move(promise)) {}
+
+  void Complete(bool) override {
+    std::unique_ptr<ThenNode> self(this);
+    RunThen<T>(callback_, std::move(future_), promise_);
+  }
+
+ private:
+  Future<T> future_;
+  F callback_;
+  Promise<U> promise_;
+};
+
 template <class T, class F>
 using ThenFuture = Future<typename ThenValue<std::remove_cvref_t<
     std::invoke_result_t<std::decay_t<F>, Result<T>>>>::type>;
@@ -158,16 +182,20 @@ void Future<T>::OnReady(F&& callback) const {
 template <class T>
 template <class F>
 auto Future<T>::Then(F&& callback) && {
-  state();
   using Next = internal::ThenFuture<T, F>;
-  Promise<typename Next::value_type> promise;
+  using U = typename Next::value_type;
+  State* const done = state();
+  Promise<U> promise;
   Next next = promise.future();
-  next.SetWaitPoller(wait_poller());
-  internal::Attach(std::move(*this),
-                   [callback = std::forward<F>(callback),
-                    promise = std::move(promise)](Future& done) mutable {
-                     internal::RunThen<T>(callback, std::move(done), promise);
-                   });
+  next.SetWaitPoller(done->poller());
+  if (done->ready()) {
+    std::decay_t<F> run(std::forward<F>(callback));
+    internal::RunThen<T>(run, std::move(*this), promise);
+    return next;
+  }
+  auto* node = new internal::ThenNode<T, std::decay_t<F>, U>(
+      std::move(*this), std::forward<F>(callback), std::move(promise));
+  if (!done->AddNode(node)) node->Complete(/*cancelled=*/false);
   return next;
 }
 

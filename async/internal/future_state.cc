@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "absl/status/status.h"
 #include "async/blocking_region.h"
 #include "async/internal/futex.h"
 
@@ -69,6 +70,13 @@ class CompletionRunner {
     current->Complete(current->cancelled_);
   }
 };
+
+FutureStateBase::~FutureStateBase() = default;
+
+void FutureStateBase::DropPromise() {
+  if (!claimed()) Fail(absl::CancelledError("the promise was dropped"));
+  DropReference();
+}
 
 void FutureStateBase::Publish(bool cancelled) {
   cancelled_ = cancelled;

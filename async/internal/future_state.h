@@ -46,7 +46,7 @@ class FutureStateBase {
   FutureStateBase() = default;
   FutureStateBase(const FutureStateBase&) = delete;
   FutureStateBase& operator=(const FutureStateBase&) = delete;
-  virtual ~FutureStateBase() = default;
+  virtual ~FutureStateBase();
 
   // Whoever may complete the state holds a reference; a reader is a reference
   // that may also access the result. The state starts with one reference.
@@ -76,6 +76,9 @@ class FutureStateBase {
   // Requires a ready state.
   bool cancelled() const { return cancelled_; }
 
+  // Drops the reference of a promise: kCancelled if it was not used.
+  void DropPromise();
+
   // Returns true once ready, false if `deadline` passes first.
   bool WaitUntilReady(MonotonicTime deadline);
 
@@ -85,6 +88,15 @@ class FutureStateBase {
     poller_ = std::move(poller);
   }
   const std::shared_ptr<WaitPoller>& poller() const { return poller_; }
+
+ protected:
+  struct Ready {};
+  // A ready state with one reader, whose result the derived class has.
+  explicit FutureStateBase(Ready)
+      : counts_(kReader), nodes_(closed()), phase_(kDone), claimed_(true) {}
+
+  // Completes the state with `error`, unless it is claimed.
+  virtual void Fail(absl::Status error) = 0;
 
  private:
   static constexpr uint64_t kReader = uint64_t{1} << 32 | 1;
@@ -119,6 +131,9 @@ template <class R>
 class FutureState final : public FutureStateBase {
  public:
   FutureState() {}
+  // Ready, with one reader.
+  explicit FutureState(R result)
+      : FutureStateBase(Ready()), result_(std::move(result)) {}
   ~FutureState() override {
     if (claimed()) result_.~R();
   }
@@ -135,6 +150,8 @@ class FutureState final : public FutureStateBase {
   R& result() { return result_; }
 
  private:
+  void Fail(absl::Status error) override { Set(std::move(error)); }
+
   bool Complete(R result, bool cancelled) {
     if (!Claim()) return false;
     // A thread that sees the result may destroy the promise while this runs.
