@@ -175,17 +175,16 @@ async::Future<std::vector<Tensor>> Table::State::SendPushParts(
     std::vector<Tensor> tensors =
         EncodeValues(rows, static_cast<int64_t>(part.begin), shape, encoding);
     tensors.insert(tensors.begin(), KeysOf(ordered, part.begin, part.end));
-    replies.push_back(
-        client()
-            .CallForTensors(*part.server, kPushMethod, request,
-                            std::move(tensors), options)
-            .Then([shape, pull = request.pull()](
-                      absl::StatusOr<std::vector<Tensor>> reply)
-                      -> absl::StatusOr<Tensor> {
-              RETURN_IF_ERROR(reply);
-              if (!pull) return Tensor();
-              return RowsOfReply(*std::move(reply), shape);
-            }));
+    replies.push_back(client()
+                          .CallForTensors(*part.server, kPushMethod, request,
+                                          std::move(tensors), options)
+                          .Then([shape, pull = request.pull()](
+                                    absl::StatusOr<std::vector<Tensor>> reply)
+                                    -> absl::StatusOr<Tensor> {
+                            RETURN_IF_ERROR(reply);
+                            if (!pull) return Tensor();
+                            return RowsOfReply(*std::move(reply), shape);
+                          }));
   }
   return JoinParts(std::move(replies));
 }

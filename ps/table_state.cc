@@ -192,8 +192,8 @@ absl::StatusOr<Tensor> RowsOfReply(std::vector<Tensor> tensors,
 async::Future<Tensor> RowsOfReply(async::Future<std::vector<Tensor>> tensors,
                                   const tensor::Shape& shape) {
   return std::move(tensors).Then(
-      [shape](absl::StatusOr<std::vector<Tensor>> reply)
-          -> absl::StatusOr<Tensor> {
+      [shape](
+          absl::StatusOr<std::vector<Tensor>> reply) -> absl::StatusOr<Tensor> {
         RETURN_IF_ERROR(reply);
         return RowsOfReply(*std::move(reply), shape);
       });

@@ -49,11 +49,11 @@ async::Future<Tensor> Table::PullSums(const Tensor& keys,
     versioned.set_version(placement.route.version);
     std::vector<async::Future<Tensor>> parts;
     for (State::BagPart& part : state->SplitBags(placement, keys)) {
-      parts.push_back(RowsOfReply(
-          state->client().CallForTensors(
-              *part.server, kPullSumsMethod, versioned,
-              {std::move(part.keys), std::move(part.bags)}, call),
-          sums));
+      parts.push_back(
+          RowsOfReply(state->client().CallForTensors(
+                          *part.server, kPullSumsMethod, versioned,
+                          {std::move(part.keys), std::move(part.bags)}, call),
+                      sums));
     }
     return JoinParts(std::move(parts));
   };

@@ -135,8 +135,8 @@ void TableLocation::Await(const std::shared_ptr<LocatedRequest>& request,
                           int64_t version, OnMoved moved) {
   const uint64_t number = AddRequest(version, *request);
   request->OnReady([self = shared_from_this(), request, version, number,
-                    moved = std::move(moved)](
-                       const absl::Status& status) mutable {
+                    moved =
+                        std::move(moved)](const absl::Status& status) mutable {
     const bool cancelled = !self->EndRequest(number);
     if (status.ok()) self->client_->moves().OnReply();
     if (status.ok() || (!cancelled && !self->MayHaveMoved(status, version))) {

@@ -15,7 +15,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
-#include "proto/table_files.pb.h"
 #include "ps/storage/push_log.h"
 #include "ps/storage/push_observer.h"
 #include "ps/storage/recovery_directory.h"
@@ -25,6 +24,10 @@
 #include "ps/storage/table_partition.h"
 #include "ps/storage/table_statistics.h"
 #include "ps/storage/worker_clocks.h"
+
+namespace hawser::v1 {
+class ClockEvent;
+}  // namespace hawser::v1
 
 namespace hawser::ps {
 

@@ -15,13 +15,17 @@
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
 #include "fs/unique_fd.h"
-#include "proto/table_files.pb.h"
 #include "ps/storage/record.h"
 #include "ps/storage/rows/push_rate.h"
 #include "ps/storage/snapshot/table_file.h"
 #include "ps/storage/table_partition.h"
 #include "ps/storage/worker_clocks.h"
 #include "telemetry/duration_histogram.h"
+
+namespace hawser::v1 {
+class ClockEvent;
+class TableClocks;
+}  // namespace hawser::v1
 
 namespace hawser::ps {
 

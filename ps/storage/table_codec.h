@@ -4,9 +4,13 @@
 #define HAWSER_PS_STORAGE_TABLE_CODEC_H_
 
 #include "absl/status/statusor.h"
-#include "proto/table.pb.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_spec.h"
+
+namespace hawser::v1 {
+class TableDescription;
+class TableShards;
+}  // namespace hawser::v1
 
 namespace hawser::ps {
 

@@ -16,12 +16,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "async/mutex.h"
-#include "proto/table_files.pb.h"
 #include "ps/storage/consistency.h"
 #include "ps/storage/push_window.h"
 #include "ps/storage/pushes/push_id.h"
 #include "ps/storage/worker_time.h"
 #include "rpc/identity/worker_info.h"
+
+namespace hawser::v1 {
+class ClockEvent;
+class TableClocks;
+class TableClocks_Worker;
+}  // namespace hawser::v1
 
 namespace hawser::ps {
 
@@ -160,8 +165,8 @@ class WorkerClocks {
   void Advance(rpc::Incarnation id, Worker& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Complete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static v1::TableClocks::Worker ToProto(const Worker& worker);
-  static absl::StatusOr<Worker> FromProto(const v1::TableClocks::Worker& proto);
+  static v1::TableClocks_Worker ToProto(const Worker& worker);
+  static absl::StatusOr<Worker> FromProto(const v1::TableClocks_Worker& proto);
 
   const Consistency consistency_;
   mutable async::Mutex mutex_;

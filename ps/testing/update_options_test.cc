@@ -28,6 +28,7 @@
 #include "optim/schedule_spec.h"
 #include "optim/update_rule.h"
 #include "proto/table.pb.h"
+#include "proto/table_files.pb.h"
 #include "ps/storage/disk/rocksdb_storage.h"
 #include "ps/storage/key_hash.h"
 #include "ps/storage/logged_table.h"

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "rpc/identity/trace_context.h"
 #include "rpc/identity/worker_info.h"
-#include "rpc/wire/trace_context.h"
 
 namespace hawser::rpc {
 

@@ -8,9 +8,9 @@
 
 #include "async/clock.h"
 #include "async/task_local.h"
+#include "rpc/identity/trace_context.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/transport/cancellation.h"
-#include "rpc/wire/trace_context.h"
 
 namespace hawser::rpc {
 

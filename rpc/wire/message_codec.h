@@ -14,11 +14,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rpc/identity/trace_context.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/transport/payload.h"
 #include "rpc/transport/transfer_counters.h"
 #include "rpc/wire/message_interceptor.h"
-#include "rpc/wire/trace_context.h"
 #include "tensor/tensor.h"
 #include "tensor/wire_codec.h"
 

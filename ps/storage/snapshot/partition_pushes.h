@@ -8,10 +8,13 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "proto/table_files.pb.h"
 #include "ps/storage/record.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_partition.h"
+
+namespace hawser::v1 {
+class TablePartitionHeader;
+}  // namespace hawser::v1
 
 namespace hawser::ps {
 

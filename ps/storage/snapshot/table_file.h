@@ -20,9 +20,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/table_files.pb.h"
 #include "ps/storage/sparse_table.h"
 #include "ps/storage/table_spec.h"
+
+namespace hawser::v1 {
+class TableFileHeader;
+}  // namespace hawser::v1
 
 namespace hawser::ps {
 

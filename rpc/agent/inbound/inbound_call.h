@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "rpc/agent/state/agent_state.h"
 #include "rpc/agent/state/call_observation.h"
+#include "rpc/identity/trace_context.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/peers/call_quota.h"
 #include "rpc/peers/peer_counters.h"
@@ -22,7 +23,6 @@
 #include "rpc/transport/transport.h"
 #include "rpc/wire/message_codec.h"
 #include "rpc/wire/message_interceptor.h"
-#include "rpc/wire/trace_context.h"
 
 namespace hawser::rpc {
 

@@ -27,6 +27,7 @@
 #include "rpc/functions/method.h"
 #include "rpc/functions/method_definition.h"
 #include "rpc/identity/call_options.h"
+#include "rpc/identity/trace_context.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/peers/peer.h"
 #include "rpc/testing/fakes/fake_peer_finder.h"
@@ -39,7 +40,6 @@
 #include "rpc/wire/decoder.h"
 #include "rpc/wire/encoder.h"
 #include "rpc/wire/message_codec.h"
-#include "rpc/wire/trace_context.h"
 
 namespace hawser::rpc {
 namespace {

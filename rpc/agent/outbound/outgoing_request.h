@@ -11,8 +11,8 @@
 #include "async/clock.h"
 #include "rpc/agent/outbound/outgoing_call.h"
 #include "rpc/agent/state/call_observation.h"
+#include "rpc/identity/trace_context.h"
 #include "rpc/peers/peer.h"
-#include "rpc/wire/trace_context.h"
 #include "tensor/tensor.h"
 
 namespace hawser::rpc {

@@ -28,6 +28,7 @@
 #include "rpc/agent/state/call_observation.h"
 #include "rpc/errors/error_detail.h"
 #include "rpc/errors/not_sent.h"
+#include "rpc/identity/trace_context.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/peers/peer.h"
 #include "rpc/testing/fakes/fake_transport.h"
@@ -36,7 +37,6 @@
 #include "rpc/transport/transfer_counters.h"
 #include "rpc/wire/message_codec.h"
 #include "rpc/wire/message_interceptor.h"
-#include "rpc/wire/trace_context.h"
 #include "tensor/tensor.h"
 
 namespace hawser::rpc {

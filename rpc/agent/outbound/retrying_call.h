@@ -20,8 +20,8 @@
 #include "rpc/agent/state/call_observation.h"
 #include "rpc/functions/method.h"
 #include "rpc/functions/method_definition.h"
+#include "rpc/identity/trace_context.h"
 #include "rpc/peers/peer.h"
-#include "rpc/wire/trace_context.h"
 
 namespace hawser::rpc {
 

@@ -12,8 +12,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rpc/agent/call_observer.h"
+#include "rpc/identity/trace_context.h"
 #include "rpc/identity/worker_info.h"
-#include "rpc/wire/trace_context.h"
 
 namespace hawser::rpc {
 namespace {

@@ -24,10 +24,10 @@
 #include "rpc/agent/service_host.h"
 #include "rpc/functions/function.h"
 #include "rpc/functions/service_method.h"
+#include "rpc/identity/trace_context.h"
 #include "rpc/testing/agent_test_fixture.h"
 #include "rpc/testing/method_test_service.pb.h"
 #include "rpc/testing/transport_test_param.h"
-#include "rpc/wire/trace_context.h"
 #include "tensor/tensor.h"
 
 namespace hawser::rpc {

@@ -13,6 +13,7 @@
 #include "rpc/agent/inbound/inbound_call.h"
 #include "rpc/agent/state/agent_state.h"
 #include "rpc/errors/error_detail.h"
+#include "rpc/identity/trace_context.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/peers/call_quota.h"
 #include "rpc/peers/peer.h"
@@ -21,7 +22,6 @@
 #include "rpc/testing/fakes/inbound_test_fixture.h"
 #include "rpc/transport/payload.h"
 #include "rpc/wire/message_interceptor.h"
-#include "rpc/wire/trace_context.h"
 
 namespace hawser::rpc {
 namespace {

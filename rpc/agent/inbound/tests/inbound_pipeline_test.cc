@@ -26,13 +26,13 @@
 #include "rpc/errors/error_detail.h"
 #include "rpc/functions/method_definition.h"
 #include "rpc/functions/run_on.h"
+#include "rpc/identity/trace_context.h"
 #include "rpc/identity/worker_info.h"
 #include "rpc/peers/call_quota.h"
 #include "rpc/testing/fakes/fake_incoming_call.h"
 #include "rpc/testing/fakes/fake_message_interceptor.h"
 #include "rpc/testing/fakes/inbound_test_fixture.h"
 #include "rpc/wire/message_interceptor.h"
-#include "rpc/wire/trace_context.h"
 #include "tensor/tensor.h"
 
 namespace hawser::rpc {

@@ -1,4 +1,4 @@
-#include "rpc/wire/trace_context.h"
+#include "rpc/identity/trace_context.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Trace context of a call, in the form of W3C Trace Context.
 
-#ifndef HAWSER_RPC_WIRE_TRACE_CONTEXT_H_
-#define HAWSER_RPC_WIRE_TRACE_CONTEXT_H_
+#ifndef HAWSER_RPC_IDENTITY_TRACE_CONTEXT_H_
+#define HAWSER_RPC_IDENTITY_TRACE_CONTEXT_H_
 
 #include <cstddef>
 #include <string>
@@ -32,4 +32,4 @@ struct TraceContext {
 
 }  // namespace hawser::rpc
 
-#endif  // HAWSER_RPC_WIRE_TRACE_CONTEXT_H_
+#endif  // HAWSER_RPC_IDENTITY_TRACE_CONTEXT_H_
