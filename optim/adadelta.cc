@@ -1,6 +1,5 @@
 #include "optim/adadelta.h"
 
-#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
@@ -9,61 +8,11 @@
 #include "absl/status/statusor.h"
 #include "async/status_macros.h"
 #include "optim/internal/option_table.h"
-#include "optim/internal/update_targets.h"
+#include "optim/kernels/update_kernels.h"
 #include "optim/update_rule.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "optim/adadelta.cc"
-#include "hwy/foreach_target.h"
-// Must be included after foreach_target.h.
-#include "hwy/highway.h"
-#include "optim/internal/update_loop-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace hawser::optim {
-namespace HWY_NAMESPACE {
-
-template <class T>
-struct AdadeltaKernel {
-  AdadeltaKernel(const AdadeltaOptions& o, const UpdateSpan& span)
-      : decay(static_cast<T>(o.weight_decay)),
-        sign(o.maximize ? -1 : 1),
-        rho(static_cast<T>(o.rho)),
-        rest(static_cast<T>(1 - o.rho)),
-        eps(static_cast<T>(o.eps)),
-        step(static_cast<T>(-span.learning_rate)) {}
-
-  template <class D, class V>
-  HWY_INLINE void operator()(D d, V& p, V g, V& v, V& a, V&) const {
-    g = hn::Mul(g, hn::Set(d, sign));
-    if (decay != 0) g = hn::MulAdd(hn::Set(d, decay), p, g);
-    v = hn::MulAdd(hn::Set(d, rho), v,
-                   hn::Mul(hn::Set(d, rest), hn::Mul(g, g)));
-    const V deviation = hn::Sqrt(hn::Add(v, hn::Set(d, eps)));
-    const V scale = hn::Div(hn::Sqrt(hn::Add(a, hn::Set(d, eps))), deviation);
-    const V delta = hn::Mul(scale, g);
-    a = hn::MulAdd(hn::Set(d, rho), a,
-                   hn::Mul(hn::Set(d, rest), hn::Mul(delta, delta)));
-    p = hn::MulAdd(hn::Set(d, step), delta, p);
-  }
-
-  T decay, sign, rho, rest, eps, step;
-};
-
-void AdadeltaUpdate(const AdadeltaOptions& options,
-                    std::span<const UpdateSpan> spans) {
-  UpdateElements<2, AdadeltaKernel>(options, spans);
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace hawser::optim
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace hawser::optim {
 namespace {
-
-HWY_EXPORT(AdadeltaUpdate);
 
 using internal::CheckOption;
 
@@ -83,7 +32,7 @@ class AdadeltaRule final : public UpdateRule {
         options_(options) {}
 
   void Update(std::span<const UpdateSpan> spans) const override {
-    HWY_DYNAMIC_DISPATCH(AdadeltaUpdate)(options_, spans);
+    internal::AdadeltaUpdate(options_, spans);
   }
 
  private:
@@ -108,4 +57,3 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdadelta(const RuleSpec& spec) {
 }
 
 }  // namespace hawser::optim
-#endif  // HWY_ONCE

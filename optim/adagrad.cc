@@ -1,6 +1,5 @@
 #include "optim/adagrad.h"
 
-#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
@@ -9,56 +8,11 @@
 #include "absl/status/statusor.h"
 #include "async/status_macros.h"
 #include "optim/internal/option_table.h"
-#include "optim/internal/update_targets.h"
+#include "optim/kernels/update_kernels.h"
 #include "optim/update_rule.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "optim/adagrad.cc"
-#include "hwy/foreach_target.h"
-// Must be included after foreach_target.h.
-#include "hwy/highway.h"
-#include "optim/internal/update_loop-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace hawser::optim {
-namespace HWY_NAMESPACE {
-
-template <class T>
-struct AdagradKernel {
-  AdagradKernel(const AdagradOptions& o, const UpdateSpan& span)
-      : decay(static_cast<T>(o.weight_decay)),
-        sign(o.maximize ? -1 : 1),
-        eps(static_cast<T>(o.eps)),
-        step(static_cast<T>(
-            -span.learning_rate /
-            (1 + static_cast<double>(span.step - 1) * o.lr_decay))) {}
-
-  template <class D, class V>
-  HWY_INLINE void operator()(D d, V& p, V g, V& sum, V&, V&) const {
-    g = hn::Mul(g, hn::Set(d, sign));
-    if (decay != 0) g = hn::MulAdd(hn::Set(d, decay), p, g);
-    sum = hn::MulAdd(g, g, sum);
-    const V denominator = hn::Add(hn::Sqrt(sum), hn::Set(d, eps));
-    p = hn::MulAdd(hn::Set(d, step), hn::Div(g, denominator), p);
-  }
-
-  T decay, sign, eps, step;
-};
-
-void AdagradUpdate(const AdagradOptions& options,
-                   std::span<const UpdateSpan> spans) {
-  UpdateElements<1, AdagradKernel>(options, spans);
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace hawser::optim
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace hawser::optim {
 namespace {
-
-HWY_EXPORT(AdagradUpdate);
 
 using internal::CheckOption;
 
@@ -81,7 +35,7 @@ class AdagradRule final : public UpdateRule {
         options_(options) {}
 
   void Update(std::span<const UpdateSpan> spans) const override {
-    HWY_DYNAMIC_DISPATCH(AdagradUpdate)(options_, spans);
+    internal::AdagradUpdate(options_, spans);
   }
   bool depends_on_step() const override { return options_.lr_decay != 0; }
 
@@ -108,4 +62,3 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdagrad(const RuleSpec& spec) {
 }
 
 }  // namespace hawser::optim
-#endif  // HWY_ONCE

@@ -1,7 +1,5 @@
 #include "optim/adam.h"
 
-#include <cmath>
-#include <cstddef>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -13,18 +11,9 @@
 #include "absl/status/statusor.h"
 #include "async/status_macros.h"
 #include "optim/internal/option_table.h"
-#include "optim/internal/update_targets.h"
+#include "optim/kernels/update_kernels.h"
 #include "optim/update_rule.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "optim/adam.cc"
-#include "hwy/foreach_target.h"
-// Must be included after foreach_target.h.
-#include "hwy/highway.h"
-#include "optim/internal/update_loop-inl.h"
-
-#ifndef HAWSER_OPTIM_ADAM_VARIANT_
-#define HAWSER_OPTIM_ADAM_VARIANT_
 namespace hawser::optim {
 namespace {
 
@@ -33,69 +22,6 @@ struct AdamVariant {
   AdamOptions options;
   bool decoupled;
 };
-
-}  // namespace
-}  // namespace hawser::optim
-#endif  // HAWSER_OPTIM_ADAM_VARIANT_
-
-HWY_BEFORE_NAMESPACE();
-namespace hawser::optim {
-namespace HWY_NAMESPACE {
-
-template <class T>
-struct AdamKernel {
-  AdamKernel(const AdamVariant& variant, const UpdateSpan& span)
-      : AdamKernel(variant.options, variant.decoupled, span) {}
-  AdamKernel(const AdamOptions& o, bool decoupled, const UpdateSpan& span)
-      : shrink(static_cast<T>(
-            decoupled ? 1 - span.learning_rate * o.weight_decay : 1)),
-        decay(static_cast<T>(decoupled ? 0 : o.weight_decay)),
-        sign(o.maximize ? -1 : 1),
-        beta1(static_cast<T>(o.beta1)),
-        beta2(static_cast<T>(o.beta2)),
-        rest1(static_cast<T>(1 - o.beta1)),
-        rest2(static_cast<T>(1 - o.beta2)),
-        root(static_cast<T>(std::sqrt(1 - std::pow(o.beta2, span.step)))),
-        eps(static_cast<T>(o.eps)),
-        step(static_cast<T>(-span.learning_rate /
-                            (1 - std::pow(o.beta1, span.step)))),
-        amsgrad(o.amsgrad) {}
-
-  template <class D, class V>
-  HWY_INLINE void operator()(D d, V& p, V g, V& m, V& v, V& largest) const {
-    g = hn::Mul(g, hn::Set(d, sign));
-    if (decay != 0) g = hn::MulAdd(hn::Set(d, decay), p, g);
-    if (shrink != 1) p = hn::Mul(p, hn::Set(d, shrink));
-    m = hn::MulAdd(hn::Set(d, beta1), m, hn::Mul(hn::Set(d, rest1), g));
-    v = hn::MulAdd(hn::Set(d, beta2), v,
-                   hn::Mul(hn::Set(d, rest2), hn::Mul(g, g)));
-    if (amsgrad) largest = hn::Max(largest, v);
-    const V second = hn::Div(hn::Sqrt(amsgrad ? largest : v), hn::Set(d, root));
-    const V denominator = hn::Add(second, hn::Set(d, eps));
-    p = hn::MulAdd(hn::Set(d, step), hn::Div(m, denominator), p);
-  }
-
-  T shrink, decay, sign, beta1, beta2, rest1, rest2, root, eps, step;
-  bool amsgrad;
-};
-
-void AdamUpdate(const AdamVariant& variant, std::span<const UpdateSpan> spans) {
-  if (variant.options.amsgrad) {
-    UpdateElements<3, AdamKernel>(variant, spans);
-  } else {
-    UpdateElements<2, AdamKernel>(variant, spans);
-  }
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace hawser::optim
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-namespace hawser::optim {
-namespace {
-
-HWY_EXPORT(AdamUpdate);
 
 template <class Options>
 constexpr internal::OptionField<Options> kTable[] = {
@@ -121,7 +47,7 @@ class AdamRule final : public UpdateRule {
         variant_(variant) {}
 
   void Update(std::span<const UpdateSpan> spans) const override {
-    HWY_DYNAMIC_DISPATCH(AdamUpdate)(variant_, spans);
+    internal::AdamUpdate(variant_.options, variant_.decoupled, spans);
   }
 
  private:
@@ -168,4 +94,3 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdamW(const RuleSpec& spec) {
 }
 
 }  // namespace hawser::optim
-#endif  // HWY_ONCE

@@ -1,7 +1,5 @@
 #include "optim/adamax.h"
 
-#include <cmath>
-#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
@@ -10,59 +8,11 @@
 #include "absl/status/statusor.h"
 #include "async/status_macros.h"
 #include "optim/internal/option_table.h"
-#include "optim/internal/update_targets.h"
+#include "optim/kernels/update_kernels.h"
 #include "optim/update_rule.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "optim/adamax.cc"
-#include "hwy/foreach_target.h"
-// Must be included after foreach_target.h.
-#include "hwy/highway.h"
-#include "optim/internal/update_loop-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace hawser::optim {
-namespace HWY_NAMESPACE {
-
-template <class T>
-struct AdamaxKernel {
-  AdamaxKernel(const AdamaxOptions& o, const UpdateSpan& span)
-      : decay(static_cast<T>(o.weight_decay)),
-        sign(o.maximize ? -1 : 1),
-        beta1(static_cast<T>(o.beta1)),
-        beta2(static_cast<T>(o.beta2)),
-        rest1(static_cast<T>(1 - o.beta1)),
-        eps(static_cast<T>(o.eps)),
-        step(static_cast<T>(-span.learning_rate /
-                            (1 - std::pow(o.beta1, span.step)))) {}
-
-  template <class D, class V>
-  HWY_INLINE void operator()(D d, V& p, V g, V& m, V& u, V&) const {
-    g = hn::Mul(g, hn::Set(d, sign));
-    if (decay != 0) g = hn::MulAdd(hn::Set(d, decay), p, g);
-    m = hn::MulAdd(hn::Set(d, beta1), m, hn::Mul(hn::Set(d, rest1), g));
-    u = hn::Max(hn::Mul(hn::Set(d, beta2), u),
-                hn::Add(hn::Abs(g), hn::Set(d, eps)));
-    p = hn::MulAdd(hn::Set(d, step), hn::Div(m, u), p);
-  }
-
-  T decay, sign, beta1, beta2, rest1, eps, step;
-};
-
-void AdamaxUpdate(const AdamaxOptions& options,
-                  std::span<const UpdateSpan> spans) {
-  UpdateElements<2, AdamaxKernel>(options, spans);
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace hawser::optim
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace hawser::optim {
 namespace {
-
-HWY_EXPORT(AdamaxUpdate);
 
 using internal::CheckOption;
 
@@ -83,7 +33,7 @@ class AdamaxRule final : public UpdateRule {
         options_(options) {}
 
   void Update(std::span<const UpdateSpan> spans) const override {
-    HWY_DYNAMIC_DISPATCH(AdamaxUpdate)(options_, spans);
+    internal::AdamaxUpdate(options_, spans);
   }
 
  private:
@@ -108,4 +58,3 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeAdamax(const RuleSpec& spec) {
 }
 
 }  // namespace hawser::optim
-#endif  // HWY_ONCE

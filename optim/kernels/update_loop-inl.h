@@ -1,16 +1,17 @@
 // Loop over elements that all rules share. Highway's foreach_target.h compiles
 // it once per instruction set, so it does not have an ordinary include guard.
 //
-// A rule's .cc passes a kernel: an object whose call operator takes a vector
-// tag, the vectors of parameter and gradient, and those of up to three slots,
-// and updates parameter and slots. A pass reads and writes each element once.
+// The header of a rule's loop passes a kernel: an object whose call operator
+// takes a vector tag, the vectors of parameter and gradient, and those of up to
+// three slots, and updates parameter and slots. A pass reads and writes each
+// element once.
 
-#if defined(HAWSER_OPTIM_INTERNAL_UPDATE_LOOP_INL_H_) == \
+#if defined(HAWSER_OPTIM_KERNELS_UPDATE_LOOP_INL_H_) == \
     defined(HWY_TARGET_TOGGLE)
-#ifdef HAWSER_OPTIM_INTERNAL_UPDATE_LOOP_INL_H_
-#undef HAWSER_OPTIM_INTERNAL_UPDATE_LOOP_INL_H_
+#ifdef HAWSER_OPTIM_KERNELS_UPDATE_LOOP_INL_H_
+#undef HAWSER_OPTIM_KERNELS_UPDATE_LOOP_INL_H_
 #else
-#define HAWSER_OPTIM_INTERNAL_UPDATE_LOOP_INL_H_
+#define HAWSER_OPTIM_KERNELS_UPDATE_LOOP_INL_H_
 #endif
 
 #include <algorithm>
@@ -189,4 +190,4 @@ void UpdateElements(const Options& options, std::span<const UpdateSpan> spans) {
 }  // namespace hawser::optim
 HWY_AFTER_NAMESPACE();
 
-#endif  // HAWSER_OPTIM_INTERNAL_UPDATE_LOOP_INL_H_
+#endif  // HAWSER_OPTIM_KERNELS_UPDATE_LOOP_INL_H_
