@@ -1,10 +1,13 @@
 #include "ps/client/bytes_under_way.h"
 
 #include <atomic>
+#include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "async/testing/status_matchers.h"
@@ -45,6 +48,26 @@ TEST(BytesUnderWayTest, OneRequestMayBeLarger) {
   EXPECT_THAT(under_way.Begin(1, absl::ZeroDuration()), IsOk());
   EXPECT_THAT(under_way.Begin(1000, absl::Milliseconds(1)),
               StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+TEST(HeldBytesTest, AreCountedUntilTheObjectIsDestroyedOrReplaced) {
+  const auto under_way = std::make_shared<BytesUnderWay>(100);
+  absl::StatusOr<HeldBytes> large =
+      HeldBytes::Begin(under_way, 70, absl::ZeroDuration());
+  ASSERT_THAT(large, IsOk());
+  EXPECT_THAT(HeldBytes::Begin(under_way, 40, absl::Milliseconds(1)).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(under_way->bytes(), 70);
+  {
+    const HeldBytes moved = *std::move(large);
+    EXPECT_EQ(under_way->bytes(), 70);
+  }
+  EXPECT_EQ(under_way->bytes(), 0);
+  absl::StatusOr<HeldBytes> small =
+      HeldBytes::Begin(under_way, 30, absl::ZeroDuration());
+  ASSERT_THAT(small, IsOk());
+  *small = HeldBytes();
+  EXPECT_EQ(under_way->bytes(), 0);
 }
 
 // A large request is not overtaken by small ones for ever.
