@@ -1,4 +1,13 @@
-#include "tensor/backend/cpu/vector_copy.h"
+// The functions of vector_copy.h, compiled for each instruction set
+// by vector_kernels.cc.
+
+#if defined(HAWSER_TENSOR_BACKEND_CPU_VECTOR_COPY_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef HAWSER_TENSOR_BACKEND_CPU_VECTOR_COPY_INL_H_
+#undef HAWSER_TENSOR_BACKEND_CPU_VECTOR_COPY_INL_H_
+#else
+#define HAWSER_TENSOR_BACKEND_CPU_VECTOR_COPY_INL_H_
+#endif
 
 #include <algorithm>
 #include <cstddef>
@@ -6,11 +15,8 @@
 #include <cstring>
 
 #include "hwy/cache_control.h"
-#include "tensor/backend/cpu/vector_targets.h"
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "tensor/backend/cpu/vector_copy.cc"
-#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "tensor/backend/cpu/vector_copy.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hawser::tensor::cpu {
@@ -57,3 +63,5 @@ void FinishStreamCopies() { hwy::FlushStream(); }
 
 }  // namespace hawser::tensor::cpu
 #endif  // HWY_ONCE
+
+#endif  // HAWSER_TENSOR_BACKEND_CPU_VECTOR_COPY_INL_H_

@@ -1,15 +1,21 @@
-#include "tensor/backend/cpu/vector_reduce.h"
+// The functions of vector_reduce.h, compiled for each instruction set
+// by vector_kernels.cc.
+
+#if defined(HAWSER_TENSOR_BACKEND_CPU_VECTOR_REDUCE_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef HAWSER_TENSOR_BACKEND_CPU_VECTOR_REDUCE_INL_H_
+#undef HAWSER_TENSOR_BACKEND_CPU_VECTOR_REDUCE_INL_H_
+#else
+#define HAWSER_TENSOR_BACKEND_CPU_VECTOR_REDUCE_INL_H_
+#endif
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 
-#include "tensor/backend/cpu/vector_targets.h"
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "tensor/backend/cpu/vector_reduce.cc"
-#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "tensor/backend/cpu/vector_loop-inl.h"
+#include "tensor/backend/cpu/vector_reduce.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hawser::tensor::cpu {
@@ -140,3 +146,5 @@ float Min(const float* x, int64_t n) {
 
 }  // namespace hawser::tensor::cpu
 #endif  // HWY_ONCE
+
+#endif  // HAWSER_TENSOR_BACKEND_CPU_VECTOR_REDUCE_INL_H_

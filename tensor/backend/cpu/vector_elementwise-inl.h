@@ -1,15 +1,21 @@
-#include "tensor/backend/cpu/vector_elementwise.h"
+// The functions of vector_elementwise.h, compiled for each instruction set
+// by vector_kernels.cc.
+
+#if defined(HAWSER_TENSOR_BACKEND_CPU_VECTOR_ELEMENTWISE_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef HAWSER_TENSOR_BACKEND_CPU_VECTOR_ELEMENTWISE_INL_H_
+#undef HAWSER_TENSOR_BACKEND_CPU_VECTOR_ELEMENTWISE_INL_H_
+#else
+#define HAWSER_TENSOR_BACKEND_CPU_VECTOR_ELEMENTWISE_INL_H_
+#endif
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 
-#include "tensor/backend/cpu/vector_targets.h"
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "tensor/backend/cpu/vector_elementwise.cc"
-#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "tensor/backend/cpu/vector_elementwise.h"
 #include "tensor/backend/cpu/vector_loop-inl.h"
 #include "tensor/backend/cpu/vector_math-inl.h"
 
@@ -300,3 +306,5 @@ void AddScaled(const BFloat16* a, const BFloat16* b, float alpha, BFloat16* out,
 
 }  // namespace hawser::tensor::cpu
 #endif  // HWY_ONCE
+
+#endif  // HAWSER_TENSOR_BACKEND_CPU_VECTOR_ELEMENTWISE_INL_H_

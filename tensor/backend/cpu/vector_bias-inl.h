@@ -1,14 +1,20 @@
-#include "tensor/backend/cpu/vector_bias.h"
+// The functions of vector_bias.h, compiled for each instruction set
+// by vector_kernels.cc.
+
+#if defined(HAWSER_TENSOR_BACKEND_CPU_VECTOR_BIAS_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef HAWSER_TENSOR_BACKEND_CPU_VECTOR_BIAS_INL_H_
+#undef HAWSER_TENSOR_BACKEND_CPU_VECTOR_BIAS_INL_H_
+#else
+#define HAWSER_TENSOR_BACKEND_CPU_VECTOR_BIAS_INL_H_
+#endif
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-#include "tensor/backend/cpu/vector_targets.h"
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "tensor/backend/cpu/vector_bias.cc"
-#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "tensor/backend/cpu/vector_bias.h"
 #include "tensor/backend/cpu/vector_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -233,3 +239,5 @@ void ColumnSums(const BFloat16* x, float* sums, int64_t m, int64_t n) {
 
 }  // namespace hawser::tensor::cpu
 #endif  // HWY_ONCE
+
+#endif  // HAWSER_TENSOR_BACKEND_CPU_VECTOR_BIAS_INL_H_

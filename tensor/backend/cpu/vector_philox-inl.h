@@ -1,14 +1,20 @@
-#include "tensor/backend/cpu/vector_philox.h"
+// The functions of vector_philox.h, compiled for each instruction set
+// by vector_kernels.cc.
+
+#if defined(HAWSER_TENSOR_BACKEND_CPU_VECTOR_PHILOX_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef HAWSER_TENSOR_BACKEND_CPU_VECTOR_PHILOX_INL_H_
+#undef HAWSER_TENSOR_BACKEND_CPU_VECTOR_PHILOX_INL_H_
+#else
+#define HAWSER_TENSOR_BACKEND_CPU_VECTOR_PHILOX_INL_H_
+#endif
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-#include "tensor/backend/cpu/vector_targets.h"
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "tensor/backend/cpu/vector_philox.cc"
-#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "tensor/backend/cpu/vector_philox.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hawser::tensor::cpu {
@@ -99,3 +105,5 @@ void PhiloxBlocks(uint64_t key, uint64_t counter, int64_t blocks,
 
 }  // namespace hawser::tensor::cpu
 #endif  // HWY_ONCE
+
+#endif  // HAWSER_TENSOR_BACKEND_CPU_VECTOR_PHILOX_INL_H_

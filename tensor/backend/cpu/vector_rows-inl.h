@@ -1,4 +1,13 @@
-// The kernels of tensor/backend/cpu/row_kernels.h for floats.
+// The functions of row_kernels.h for floats, compiled for each instruction set
+// by vector_kernels.cc.
+
+#if defined(HAWSER_TENSOR_BACKEND_CPU_VECTOR_ROWS_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef HAWSER_TENSOR_BACKEND_CPU_VECTOR_ROWS_INL_H_
+#undef HAWSER_TENSOR_BACKEND_CPU_VECTOR_ROWS_INL_H_
+#else
+#define HAWSER_TENSOR_BACKEND_CPU_VECTOR_ROWS_INL_H_
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -6,12 +15,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "tensor/backend/cpu/row_kernels.h"
-#include "tensor/backend/cpu/vector_targets.h"
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "tensor/backend/cpu/vector_rows.cc"
-#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "tensor/backend/cpu/row_kernels.h"
 #include "tensor/backend/cpu/vector_loop-inl.h"
 #include "tensor/backend/cpu/vector_math-inl.h"
 
@@ -183,7 +188,7 @@ struct NormalizeOp {
   }
 };
 
-struct AddOp {
+struct AddBiasOp {
   template <class D, class V>
   HWY_INLINE V operator()(D, V a, V b) const {
     return hn::Add(a, b);
@@ -211,7 +216,7 @@ void LayerNormRow(const float* x, size_t n, const float* weight,
   } else {
     Map(normalize, x, y, n);
   }
-  if (bias != nullptr) Map2(AddOp(), y, bias, y, n);
+  if (bias != nullptr) Map2(AddBiasOp(), y, bias, y, n);
 }
 
 // With g = dy * weight and h = (x - mean) * rstd:
@@ -311,3 +316,5 @@ void LayerNormGradRow(const float* dy, const float* x, int64_t n,
 
 }  // namespace hawser::tensor::cpu
 #endif  // HWY_ONCE
+
+#endif  // HAWSER_TENSOR_BACKEND_CPU_VECTOR_ROWS_INL_H_
