@@ -17,12 +17,6 @@
 namespace hawser::optim {
 namespace {
 
-// Adam, or AdamW if the weight decay is decoupled from the gradient.
-struct AdamVariant {
-  AdamOptions options;
-  bool decoupled;
-};
-
 template <class Options>
 constexpr internal::OptionField<Options> kTable[] = {
     {"lr", &Options::lr},
@@ -36,22 +30,25 @@ constexpr internal::OptionField<Options> kTable[] = {
 
 class AdamRule final : public UpdateRule {
  public:
-  AdamRule(RuleSpec spec, const AdamVariant& variant)
+  AdamRule(RuleSpec spec, const AdamOptions& options, bool decoupled)
       : UpdateRule(std::move(spec),
-                   variant.options.amsgrad
+                   options.amsgrad
                        ? std::vector<Slot>{{"exp_avg", 0},
                                            {"exp_avg_sq", 0},
                                            {"max_exp_avg_sq", 0}}
                        : std::vector<Slot>{{"exp_avg", 0}, {"exp_avg_sq", 0}},
                    GradientKind::kDense),
-        variant_(variant) {}
+        options_(options),
+        decoupled_(decoupled) {}
 
   void Update(std::span<const UpdateSpan> spans) const override {
-    internal::AdamUpdate(variant_.options, variant_.decoupled, spans);
+    internal::AdamUpdate(options_, decoupled_, spans);
   }
 
  private:
-  const AdamVariant variant_;
+  const AdamOptions options_;
+  // AdamW: the weight decay is not part of the gradient.
+  const bool decoupled_;
 };
 
 template <class Options>
@@ -68,9 +65,9 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> Make(const RuleSpec& spec) {
       internal::CheckOption(kName, "weight_decay", o.weight_decay, {}));
   return std::make_unique<AdamRule>(
       internal::WriteOptions<Options>(kName, o, kTable<Options>),
-      AdamVariant{{o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, o.amsgrad,
-                   o.maximize},
-                  kDecoupled});
+      AdamOptions{o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, o.amsgrad,
+                  o.maximize},
+      kDecoupled);
 }
 
 }  // namespace
