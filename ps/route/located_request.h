@@ -67,7 +67,7 @@ class LocatedRequestOf final
   void Send(const TablePlacement& placement,
             const rpc::MethodCallOptions& options) override {
     async::Future<T> attempt = sender_(placement, options);
-    if (sent_) {
+    if (result_.has_value()) {
       attempt_ = std::move(attempt);
     } else {
       Begin(std::move(attempt));
@@ -91,8 +91,8 @@ class LocatedRequestOf final
   void Fail(absl::Status status) override { Complete(std::move(status)); }
 
  private:
+  // The first attempt, before others know the future.
   void Begin(async::Future<T> attempt) {
-    sent_ = true;
     promise_.future().SetWaitPoller(attempt.wait_poller());
     attempt_ = std::move(attempt);
   }
@@ -105,10 +105,9 @@ class LocatedRequestOf final
   const Sender sender_;
   HeldBytes bytes_;
   async::Promise<T> promise_;
-  bool sent_ = false;
   // Until OnReady.
   async::Future<T> attempt_;
-  // Of the last attempt that is complete.
+  // Of the last attempt that is complete; unset during the first.
   std::optional<async::Result<T>> result_;
 };
 
