@@ -61,13 +61,6 @@ class FakeServiceHost final : public ServiceHost {
     async::Promise<RawMessage> reply;
   };
 
-  static void SetError(async::Promise<RawMessage>& reply,
-                       const absl::Status& error);
-  // Completes `reply` with a message of this body and these tensors.
-  static void SetRawReply(async::Promise<RawMessage>& reply,
-                          const google::protobuf::MessageLite& body,
-                          std::vector<tensor::Tensor> tensors);
-
   explicit FakeServiceHost(WorkerInfo self = MakeWorker(0));
   ~FakeServiceHost() override;
 
@@ -147,6 +140,14 @@ class FakeServiceHost final : public ServiceHost {
   Agent* agent() const override { return nullptr; }
 
  private:
+  // Completes `reply` with an error.
+  static void SetError(async::Promise<RawMessage>& reply,
+                       const absl::Status& error);
+  // Completes `reply` with a message of this body and these tensors.
+  static void SetRawReply(async::Promise<RawMessage>& reply,
+                          const google::protobuf::MessageLite& body,
+                          std::vector<tensor::Tensor> tensors);
+
   struct RawCall {
     Destination to;
     std::string method;
